@@ -8,13 +8,13 @@ default:
 demo:
     cargo run --release -- train
 
-# Everything that must hold before a change lands
+# What a change must pass before it is shown to others
 test:
     ./test
 
-# Between two edits: format, lints, quick tests
-quick:
-    ./test --quick
+# Everything that must hold before a change lands
+full:
+    ./test --full
 
 # Format all code
 fmt:

@@ -102,10 +102,10 @@ def million(folder):
     run(["data", "synth", "m.progap", *sizes], folder)
     for name, settings in [
         ("node level", ["--level", "node"]),
-        ("edge level (views)", []),
-        ("edge level, progap", ["--method", "progap"]),
-        ("edge level (views), --memory 600M", ["--memory", "600M"]),
-        ("edge level, progap, --memory 600M", ["--method", "progap", "--memory", "600M"]),
+        ("edge level (progap-views)", []),
+        ("edge level, progap", ["--method", "progap-labels"]),
+        ("edge level (progap-views), --memory 600M", ["--memory", "600M"]),
+        ("edge level, progap, --memory 600M", ["--method", "progap-labels", "--memory", "600M"]),
     ]:
         train(name, folder, "m.progap", settings)
 
@@ -125,8 +125,8 @@ def papers(folder, methods, parts, memory):
         (folder / "p.csv").unlink(missing_ok=True)
 
 
-BOUNDED = [(method, level) for method in ("progap", "gap", "mlp") for level in ("none", "edge", "node")]
-BOUNDED += [("views", "none"), ("views", "edge"), ("lpgnet", "none"), ("lpgnet", "edge")]
+BOUNDED = [(method, level) for method in ("progap-labels", "gap", "mlp") for level in ("none", "edge", "node")]
+BOUNDED += [("progap-views", "none"), ("progap-views", "edge"), ("lpgnet", "none"), ("lpgnet", "edge")]
 BOUNDED += [("sage", "none"), ("edge-rand", "edge"), ("dp-gnn", "node")]
 
 
@@ -143,7 +143,7 @@ def bounded(folder, arguments):
         if arguments.methods and method not in arguments.methods.split(","):
             continue
         settings = ["--method", method, "--level", level, "--seed", "1"]
-        settings += ["--epochs", "2"] if method != "views" else []
+        settings += ["--epochs", "2"] if method != "progap-views" else []
         settings += ["--epsilon", "8"] if level == "node" or (level == "edge" and method != "mlp") else []
         train = ["train", "b.progap", "--out", "r", "--quiet", *settings]
         bound = int(arguments.memory.removesuffix("M"))
@@ -180,7 +180,7 @@ def main():
     parser.add_argument("--edges", type=int, default=60_000_000, help="with --bounded, the edges [default: 60,000,000]")
     parser.add_argument("--labelled", type=float, default=0.1, help="with --bounded, their share with a label")
     parser.add_argument("--memory", help="the bound of every run [default: 3G with --large, 600M with --bounded]")
-    parser.add_argument("--methods", help="some methods only [default: progap,views with --large, all with --bounded]")
+    parser.add_argument("--methods", help="some methods only [default: progap-labels,progap-views with --large, all with --bounded]")
     arguments = parser.parse_args()
     arguments.memory = arguments.memory or ("600M" if arguments.bounded else "3G")
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
@@ -190,8 +190,8 @@ def main():
         written, read = disk_rate(folder)
         print(f"disk: {written:.0f} MB/s in, synced; page cache: {read:.0f} MB/s out", flush=True)
         if arguments.large:
-            settings = {"progap": ["--epochs", "20", "--depth", "2"], "views": ["--depth", "2"]}
-            methods = [(method, settings[method]) for method in (arguments.methods or "progap,views").split(",")]
+            settings = {"progap-labels": ["--epochs", "20", "--depth", "2"], "progap-views": ["--depth", "2"]}
+            methods = [(method, settings[method]) for method in (arguments.methods or "progap-labels,progap-views").split(",")]
             papers(folder, methods, [int(part) for part in arguments.parts.split(",")], arguments.memory)
         else:
             million(folder)

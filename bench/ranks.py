@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What training on several machines would take: rates of one core, measured in processor time, and what docs/scale.md says is sent.
+"""What training on several machines would take: rates of one core, measured in processor time, and what docs/machines.md says is sent.
 
     cargo build --release && python3 bench/ranks.py [--folder DIR] [--nodes 400000] [--times 3]
 
 Trains with one thread on graphs that differ in their edges and in the number of epochs, several times in turns; the differences of the shortest
-times are what an edge takes, and a row in an epoch. Then it prints the table of docs/scale.md for 100 million nodes. Only the standard library is needed.
+times are what an edge takes, and a row in an epoch. Then it prints the table of docs/machines.md for 100 million nodes. Only the standard library is needed.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def rates(folder, nodes, times):
     def train(file, epochs):
         out = folder / "release"
         shutil.rmtree(out, ignore_errors=True)
-        return seconds(["train", file, "--method", "progap", "--level", "edge", "--order", "public", "--depth", DEPTH, "--hidden", WIDTH,
+        return seconds(["train", file, "--method", "progap-labels", "--level", "edge", "--order", "public", "--depth", DEPTH, "--hidden", WIDTH,
                         "--epochs", epochs, "--threads", 1, "--seed", 1, "--quiet", "--out", out])
 
     less, more = 4 * nodes, 16 * nodes
@@ -61,7 +61,7 @@ def rates(folder, nodes, times):
 
 
 def sums_of_an_epoch():
-    """Bytes that a rank receives in an epoch: docs/scale.md, 64 chunks, one layer in a branch, the last stage."""
+    """Bytes that a rank receives in an epoch: docs/machines.md, 64 chunks, one layer in a branch, the last stage."""
     hidden, classes, branches = -(-WIDTH // 16) * 16, -(-CLASSES // 16) * 16, DEPTH + 1
     parameters = (COLUMNS + 1) * hidden + DEPTH * (WIDTH + 1) * hidden + 2 * hidden * branches
     parameters += (branches * hidden + 1) * classes

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two ranks of one thread beside one process of two threads: elapsed time and peak memory, the table of docs/scale.md.
+"""Two ranks of one thread beside one process of two threads: elapsed time and peak memory, the table of docs/machines.md.
 
     cargo build --release --features mpi && python3 bench/two_ranks.py [--folder DIR] [--nodes 1100000] [--edges 85000000] [--times 3]
 
@@ -77,7 +77,7 @@ def main():
                     out = folder / f"release-{ranks}"
                     shutil.rmtree(out, ignore_errors=True)
                     start = [] if ranks == 1 else MPIRUN
-                    train = [PROGAP, "train", data, "--method", "progap", "--seed", 1, "--quiet", "--threads", 2 // ranks, "--out", out,
+                    train = [PROGAP, "train", data, "--method", "progap-labels", "--seed", 1, "--quiet", "--threads", 2 // ranks, "--out", out,
                              *([] if "none" in settings else ["--order", "public"]), *settings]
                     elapsed, found = run([*start, "python3", "-c", MEASURED, *train])
                     times[ranks].append(elapsed)

@@ -5,7 +5,7 @@
 A graph is an archive that `progap train` reads. Each split is drawn here and written into a copy of it, so that both sides see the
 same nodes. Logistic regression has its strength and the scaling of rows chosen by validation accuracy. Needs numpy, scipy and
 scikit-learn. Ends with an error if the features model is below logistic regression, or the default below the better of it and label messages
-(`--method progap --depth 2`), by more than --slack in the mean.
+(`--method progap-labels --depth 2`), by more than --slack in the mean.
 """
 
 import argparse
@@ -78,9 +78,9 @@ def main():
                 for name, nodes in (("train_mask", train), ("val_mask", val), ("test_mask", test)):
                     own[name] = np.isin(np.arange(len(y)), nodes)
                 np.savez(file, **own)
-                alone = ours(asked.progap, file, f"{folder}/a", split, ["-m", "views", "--depth", "0"])
+                alone = ours(asked.progap, file, f"{folder}/a", split, ["-m", "progap-views", "--depth", "0"])
                 private = ["--directed", "--epsilon", asked.epsilon]
-                labels = ours(asked.progap, file, f"{folder}/l", split, ["-m", "progap", "--depth", "2", *private])
+                labels = ours(asked.progap, file, f"{folder}/l", split, ["-m", "progap-labels", "--depth", "2", *private])
                 default = ours(asked.progap, file, f"{folder}/d", split, private)
             figures.append((logistic_regression(x, y, train, val, test), labels, alone, default))
         theirs, labels, alone, default = np.mean(figures, axis=0)

@@ -1,7 +1,7 @@
 """Ways to train, side by side on the same splits: a table of mean test accuracies.
 
     python scripts/compare/ways.py --labels 0.05 --splits 5 --flags "--epsilon 1 --directed" \\
-        --way "label messages=-m progap --depth 2" --way "default=" facebook100/Cornell5.mat other/cora.npz
+        --way "label messages=-m progap-labels --depth 2" --way "default=" facebook100/Cornell5.mat other/cora.npz
 
 A graph is a file that `progap train` reads; `Cornell5.mat:gender` chooses the label, and `chameleon.npz@masks` the file's own splits. Split
 `s` is drawn with the seed `s`. Validation nodes are --validation of all nodes (--divide: a fifth of the labelled ones, so that

@@ -20,7 +20,7 @@ ATTRIBUTES = ["status", "gender", "major", "minor", "dorm", "year"]
 
 
 def small_school():
-    """Thirty people; one entry is 2, one is an explicit zero, one person befriends themselves."""
+    """Thirty people; one entry is 2, one is an explicit zero, one person has an edge to themselves."""
     random = np.random.default_rng(7)
     upper = np.triu(random.random((30, 30)) < 0.2, 1)
     dense = (upper | upper.T).astype(float)

@@ -12,50 +12,55 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct Columns {
     /// File that says what columns are, in TOML, such as: [columns.age] as = "number", bounds = [0, 120]
-    #[arg(long, value_name = "FILE", value_parser = read_file, help_heading = "Tables")]
+    #[arg(long, value_name = "FILE", value_parser = read_file, help_heading = "Data")]
     #[serde(rename = "choices", skip_serializing_if = "Option::is_none")]
     columns: Option<ColumnChoices>,
-    /// Columns that become no features
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
+    /// Columns to ignore
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     drop: Vec<String>,
     /// The only columns that become features
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     keep: Vec<String>,
     /// Columns that are numbers: anything else in them is an error
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     number: Vec<String>,
-    /// Columns that are dates, such as 2024-02-29; they become days. `:day-first` or `:month-first` says how 03/04/2024 is read
-    #[arg(long, value_name = "COLUMN[:ORDER]", value_delimiter = ',', help_heading = "Tables")]
+    /// Columns that are dates, such as 2024-02-29; they become days
+    ///
+    /// `:day-first` or `:month-first` behind the name says how 03/04/2024 is read.
+    #[arg(long, value_name = "COLUMN[:ORDER]", value_delimiter = ',', help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     date: Vec<String>,
     /// Columns of text, whose words are hashed to N features [default: 64]
-    #[arg(long, value_name = "COLUMN[:N]", value_delimiter = ',', help_heading = "Tables")]
+    #[arg(long, value_name = "COLUMN[:N]", value_delimiter = ',', help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     text: Vec<String>,
-    /// Public bounds of a number or date column; node level uses them to bring values to scale, by logarithms where they are positive and
-    /// far apart, unless `:linear` or `:log` follows
-    #[arg(long, value_name = "COLUMN=LOW:HIGH", allow_hyphen_values = true, help_heading = "Tables")]
+    /// Public bounds of a number or date column; at node level they bring values to scale
+    ///
+    /// On a scale of logarithms where bounds are positive and far apart, unless `:linear` or `:log` follows.
+    #[arg(long, value_name = "COLUMN=LOW:HIGH", allow_hyphen_values = true, help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     bounds: Vec<String>,
     /// The most categories that a column may have; the rest become one, "other"
-    #[arg(long, value_name = "N", help_heading = "Tables")]
+    #[arg(long, value_name = "N", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     max_categories: Option<usize>,
-    /// Labels that stand for "not known", in place of NA, N/A, NaN, null, None, ? and of -1 among whole numbers from 0 on
+    /// Labels that are not known, in place of NA, NaN, null, None and -1
+    ///
+    /// Without it these, N/A and ? stand for it, and -1 among whole numbers from 0 on.
     #[arg(
         long,
         value_name = "LABELS",
         value_delimiter = ',',
         allow_hyphen_values = true,
-        help_heading = "Tables"
+        help_heading = "Data"
     )]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unknown: Vec<String>,
     /// Use numbers as they are, in whatever unit they have
-    #[arg(long, help_heading = "Tables")]
+    #[arg(long, help_heading = "Data")]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unscaled: bool,
 }

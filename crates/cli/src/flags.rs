@@ -1,11 +1,14 @@
-//! A flag for every setting, made of its declaration; and the way back, from the names in a library's messages to flags.
+//! A flag for every setting, made of its declaration; and flags and commands in the sentences of the libraries.
 
 use std::io::Write;
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::sync::OnceLock;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use progap::error::advice;
 use progap::settings::{Declaration, Kind, Request, Scope, Settings};
+use progap::{Remedy, Vocabulary};
 use serde_json::Value;
 
 /// The settings that were given by flags.
@@ -84,15 +87,14 @@ fn flag(setting: &'static Declaration) -> Arg {
     let mut arg = Arg::new(setting.name)
         .long(setting.name.replace('_', "-"))
         .value_name(setting.name.to_uppercase())
-        .help(help(setting));
+        .help(short_help(setting))
+        .long_help(help(setting))
+        .help_heading(heading(setting));
     if let Some(short) = about.short {
         arg = arg.short(short);
     }
     if let Some(alias) = about.alias {
         arg = arg.visible_alias(alias);
-    }
-    if let Some(heading) = about.heading {
-        arg = arg.help_heading(heading);
     }
     match setting.kind {
         Kind::Switch => arg.action(ArgAction::SetTrue),
@@ -119,10 +121,36 @@ fn help(setting: &Declaration) -> String {
     };
     match setting.kind {
         Kind::Switch => what,
-        _ if setting.follows_from_sizes() => {
+        _ if setting.follows_from_facts() => {
             format!("{what} [default: {}; may follow from public sizes]", setting.defaults())
         }
         _ => format!("{what} [default: {}]", setting.defaults()),
+    }
+}
+
+/// The longest line of `-h` beside the name of a flag.
+const MAX_SHORT_HELP: usize = 100;
+
+/// The first clause of what [`help`] says, with the default where it fits into the line.
+fn short_help(setting: &Declaration) -> String {
+    let whole = setting.help;
+    let end = ["; ", ": ", " ("].iter().filter_map(|mark| whole.find(mark)).min().unwrap_or(whole.len());
+    let clause = if whole.len() <= MAX_SHORT_HELP { whole } else { &whole[..end] };
+    match setting.kind {
+        Kind::Switch => clause.into(),
+        _ => {
+            let with_default = format!("{clause} [default: {}]", setting.defaults());
+            if with_default.len() <= MAX_SHORT_HELP { with_default } else { clause.into() }
+        }
+    }
+}
+
+/// The group under which a setting is listed.
+fn heading(setting: &Declaration) -> &'static str {
+    match (setting.about.heading, setting.name) {
+        (None, "method") | (Some("Training"), _) => "Model",
+        (None, _) => "Privacy",
+        (Some(heading), _) => heading,
     }
 }
 
@@ -155,14 +183,12 @@ pub fn is_quiet(matches: &ArgMatches) -> bool {
 /// Prints what is wrong with arguments. What the standard library says of a text that is no number does not name what
 /// is accepted.
 pub fn say(error: &clap::Error) -> std::io::Result<()> {
-    let accepted = std::error::Error::source(error).and_then(|source| match source.to_string().as_str() {
-        "invalid float literal" | "cannot parse float from empty string" => {
-            Some("give a number, such as 0.5")
+    let accepted = std::error::Error::source(error).and_then(|source| {
+        let whole = source.downcast_ref::<ParseIntError>().map(ParseIntError::kind);
+        match whole {
+            Some(IntErrorKind::Empty | IntErrorKind::InvalidDigit) => Some("give a whole number from 0"),
+            _ => source.is::<ParseFloatError>().then_some("give a number, such as 0.5"),
         }
-        "invalid digit found in string" | "cannot parse integer from empty string" => {
-            Some("give a whole number from 0")
-        }
-        _ => None,
     });
     let Some(accepted) = accepted.filter(|_| error.kind() == clap::error::ErrorKind::ValueValidation) else {
         return error.print();
@@ -183,7 +209,7 @@ pub fn say(error: &clap::Error) -> std::io::Result<()> {
 /// The long flags of the command that runs.
 static FLAGS: OnceLock<Vec<String>> = OnceLock::new();
 
-/// Remembers the flags of the command that runs, for [`in_flags`].
+/// Remembers the flags of the command that runs, for [`Flags`].
 pub fn remember(command: &Command, matches: &ArgMatches) {
     let (mut command, mut matches) = (command, matches);
     while let Some((name, below)) = matches.subcommand() {
@@ -194,97 +220,66 @@ pub fn remember(command: &Command, matches: &ArgMatches) {
     let _ = FLAGS.set(flags);
 }
 
-/// Whether the command that runs has every flag that a text names.
-pub fn are_offered(text: &str) -> bool {
-    named(text).all(|flag| FLAGS.get().is_some_and(|flags| flags.iter().any(|known| known == flag)))
-}
-
-/// The flags that a text names.
-fn named(text: &str) -> impl Iterator<Item = &str> {
-    let end = |flag: &str| flag.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(flag.len());
-    text.split("--").skip(1).map(move |rest| &rest[..end(rest)])
-}
-
-/// Proposals of a library that does not know of flags: words, the flag that does it, and the words with that flag.
-const PROPOSALS: [(&str, &str, &str); 4] = [
-    ("name another folder", "out", "name another folder with --out"),
-    ("resume the run in it", "resume", "go on with --resume"),
-    ("draw another split", "resplit", "draw another one (--resplit --ratios 0.10,0.15)"),
-    ("the published settings", "preset", "--preset paper"),
-];
-
-/// Proposals of a library that does not know of commands: words, and the words with the command that does it.
-const COMMANDS: [(&str, &str); 8] = [
-    ("the name of a known data set", "a name from `progap data list`"),
-    ("create one first", "create one with `progap ledger init`"),
-    ("change that budget", "change that budget with `progap ledger set-budget`"),
-    (
-        "if they are other people, state that, with a reason",
-        "if they are other people, state that in `progap ledger init` with --same-people no --reason WHY",
-    ),
-    (
-        "state that rows are public",
-        "state that rows are public, with `progap ledger set-budget --rows public`",
-    ),
-    ("a signature needs the secret one", "a signature needs the secret one, of `progap key new`"),
-    ("or it is damaged: make a new one", "or it is damaged: make a new one with `progap key new`"),
-    ("this is no release yet; resume it", "this is no release yet; go on with `progap train --resume`"),
-];
-
-/// A message of a library as this command says it: settings and options that stand in backticks become flags, and what is proposed
-/// comes with the command that does it.
-///
-/// Names of fields that a parser found, or did not find, in a file are not meant.
-pub fn in_flags(text: &str) -> String {
-    translated(text, FLAGS.get().map_or(&[], Vec::as_slice))
-}
-
-fn translated(text: &str, flags: &[String]) -> String {
-    if text.contains(" field `") || text.contains(" variant `") {
-        return text.to_string();
+/// An error in the words of the command that runs.
+pub fn said(error: &(dyn std::error::Error + 'static)) -> String {
+    if let Some(error) = error.downcast_ref::<progap::Error>() {
+        return error.said(&Flags);
     }
-    // Exports are made by another command than most of those that miss something in them.
-    let is_flag = |name: &str| name == "with-rows" || flags.iter().any(|flag| flag == name);
-    let mut said = String::new();
-    for (at, part) in text.split('`').enumerate() {
-        let (name, rest) = part.split_at(part.find(' ').unwrap_or(part.len()));
+    match error.downcast_ref::<progap::ledger::Error>().map(progap::ledger::Error::remedies) {
+        Some(remedies) if !remedies.is_empty() => format!("{error}; {}", advice(&remedies, &Flags)),
+        _ => error.to_string(),
+    }
+}
+
+/// Settings and options as flags of the command that runs, and what is to be done as commands.
+pub struct Flags;
+
+impl Vocabulary for Flags {
+    fn name(&self, name: &str, value: Option<&str>) -> String {
         let flag = name.replace('_', "-");
-        match at % 2 {
-            0 => said += part,
-            _ if is_flag(&flag) => said += &format!("--{flag}{rest}"),
-            _ => said += &format!("`{part}`"),
+        let value = value.map(|value| format!(" {value}")).unwrap_or_default();
+        match is_offered(&flag) {
+            true => format!("--{flag}{value}"),
+            false => format!("`{name}{value}`"),
         }
     }
-    for (words, flag, with_flag) in PROPOSALS {
-        if is_flag(flag) {
-            said = said.replace(words, with_flag);
-        }
+
+    fn action(&self, remedy: &Remedy) -> Option<String> {
+        let said = match remedy {
+            Remedy::NewFolder if is_offered("out") => "name another folder with --out",
+            Remedy::Replace => "replace it with --force",
+            Remedy::Resume if is_offered("resume") => "go on with --resume",
+            Remedy::Resume => "go on with `progap train --resume`",
+            Remedy::NewKey => "make a new one with `progap key new`",
+            Remedy::SecretKey => "give the secret one, of `progap key new`",
+            Remedy::CreateLedger => "create one with `progap ledger init`",
+            Remedy::CreateBudget { ledger, dataset, unit } => {
+                let ledger = ledger.display();
+                return Some(format!(
+                    "give it one with `progap ledger init {ledger} --data DATASET --name {dataset} --unit {unit} \
+                     --epsilon E --delta D`"
+                ));
+            }
+            Remedy::ChangeBudget => "change that budget with `progap ledger set-budget`",
+            Remedy::OtherPeople => {
+                "state that they are other people in `progap ledger init` with --same-people no --reason WHY"
+            }
+            Remedy::PublicRows => "state that rows are public, with `progap ledger set-budget --rows public`",
+            _ => return None,
+        };
+        Some(said.into())
     }
-    COMMANDS.into_iter().fold(said, |said, (words, with_command)| said.replace(words, with_command))
+}
+
+/// Whether the command that runs has a flag. Exports are made by another command than most of those that miss something
+/// in them.
+pub fn is_offered(flag: &str) -> bool {
+    flag == "with-rows" || FLAGS.get().is_some_and(|flags| flags.iter().any(|known| known == flag))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn settings_in_messages_become_flags_of_the_command() {
-        let flags = ["level", "max-degree", "out"].map(String::from);
-        let says = |text: &str| translated(text, &flags);
-        assert_eq!(says("`max_degree` belongs to `level node`"), "--max-degree belongs to --level node");
-        assert_eq!(says("`clip` is no flag here, nor `a b`"), "`clip` is no flag here, nor `a b`");
-        assert_eq!(says("unknown field `level`"), "unknown field `level`");
-        assert_eq!(says("name another folder"), "name another folder with --out");
-        assert_eq!(says("made with `with_rows`"), "made with --with-rows");
-        assert_eq!(says("no ledger: create one first"), "no ledger: create one with `progap ledger init`");
-    }
-
-    #[test]
-    fn a_text_names_flags() {
-        let text = "--drop age, --text age:64 or the file of --columns; `progap data fetch`";
-        assert_eq!(named(text).collect::<Vec<_>>(), ["drop", "text", "columns"]);
-        assert_eq!(named("no flag - none").count(), 0);
-    }
 
     /// Every line of code of the libraries, with its file.
     fn lines_of_libraries(look: &mut dyn FnMut(&std::path::Path, &str)) {
@@ -305,8 +300,7 @@ mod tests {
         }
     }
 
-    /// Libraries know neither flags nor commands: their messages name settings and options, and this file makes flags and commands
-    /// of them.
+    /// Libraries know neither flags nor commands.
     #[test]
     fn no_library_names_a_flag_or_a_command() {
         let is_word = |rest: &str| rest.starts_with(|c: char| c.is_ascii_lowercase());
@@ -316,26 +310,33 @@ mod tests {
         });
     }
 
-    /// A value that is also called as a flag is, such as `labels`, stands behind the name of its setting: alone it would become that flag.
+    /// Nor do their messages name settings: those stand in remedies, which this file turns into flags.
     #[test]
-    fn no_message_names_a_value_that_is_a_flag() {
-        let command = <crate::Arguments as clap::CommandFactory>::command();
-        let flags: Vec<&str> = command
-            .get_subcommands()
-            .flat_map(|command| command.get_arguments().filter_map(Arg::get_long))
-            .collect();
-        let values: Vec<String> = Settings::declarations()
-            .iter()
-            .filter_map(|setting| if let Kind::Choice(all) = setting.kind { Some(all()) } else { None })
-            .flatten()
-            .filter(|(value, _)| flags.contains(value) && Declaration::find(value).is_err())
-            .map(|(value, _)| format!("`{value}`"))
-            .collect();
-        assert!(values.contains(&"`labels`".to_string()), "{values:?}");
+    fn no_message_of_a_library_names_a_setting() {
+        let quoted = |name: &str| [format!("`{name}`"), format!("`{name} ")];
+        let names: Vec<String> =
+            Settings::declarations().iter().flat_map(|setting| quoted(setting.name)).collect();
         lines_of_libraries(&mut |path, line| {
-            let named = values.iter().find(|value| line.contains(*value));
+            let named = names.iter().find(|name| line.contains(name.as_str()));
             assert!(named.is_none(), "{}: {line}", path.display());
         });
+    }
+
+    /// `-h` has a line for each flag: the details are in `--help`.
+    #[test]
+    fn every_flag_is_told_in_one_line() {
+        fn visit(command: &Command, long: &mut Vec<String>) {
+            for arg in command.get_arguments() {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                if help.chars().count() > MAX_SHORT_HELP || help.contains('\n') {
+                    long.push(format!("{} {}: {help}", command.get_name(), arg.get_id()));
+                }
+            }
+            command.get_subcommands().for_each(|below| visit(below, long));
+        }
+        let mut long = vec![];
+        visit(&<crate::Arguments as clap::CommandFactory>::command(), &mut long);
+        assert!(long.is_empty(), "longer than {MAX_SHORT_HELP}:\n{}", long.join("\n"));
     }
 
     /// Every setting that is offered has a flag, and every flag the help and the default of its setting.
@@ -344,7 +345,7 @@ mod tests {
         let command = Given::augment_args(Command::new("train"));
         for setting in offered() {
             let arg = command.get_arguments().find(|arg| arg.get_id() == setting.name).expect(setting.name);
-            let help = arg.get_help().expect("help").to_string();
+            let help = arg.get_long_help().expect("help").to_string();
             assert!(help.to_lowercase().contains(&setting.help.to_lowercase()), "{help}");
             let follows = ["depth", "hidden", "learning_rate", "batch_size", "epochs", "scaling"];
             assert_eq!(help.contains("public sizes"), follows.contains(&setting.name), "{help}");

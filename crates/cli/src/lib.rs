@@ -42,6 +42,7 @@ Examples:
   progap verify releases/demo-edge-1      # recompute the guarantee
   progap report releases/demo-edge-1      # a page with the guarantee, tables and figures
   progap export releases/demo-edge-1 out  # a copy that may be shared, with a hash
+  progap serve releases/demo-edge-1       # predictions over HTTP, with a page to try it
   progap key new me                       # a key that signs exports
   progap audit releases/demo-edge-1       # attack it: is the guarantee kept?
   progap inspect demo                     # a synthetic social network, nothing to download
@@ -62,6 +63,7 @@ enum Command {
     Check(Box<command::check::Check>),
     Report(command::report::WriteReport),
     Export(command::export::Export),
+    Serve(Box<command::serve::Serve>),
     Methods(command::methods::Methods),
     Account(command::account::Account),
     #[command(subcommand)]
@@ -118,6 +120,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Check(check) => check.run(),
         Command::Report(report) => report.run(),
         Command::Export(export) => export.run(),
+        Command::Serve(serve) => serve.run(),
         Command::Methods(methods) => methods.run(),
         Command::Account(account) => account.run(),
         Command::Experiment(experiment) => experiment.run(),
@@ -135,13 +138,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             command::predict::rows::EXIT_CODE
         }
         Err(error) => {
-            let of_data = match error.downcast_ref() {
-                Some(progap::Error::Data(error)) => Some(error),
+            let of_data = match error.downcast_ref().map(progap::Error::kind) {
+                Some(progap::ErrorKind::Data(error)) => Some(error),
                 _ => error.downcast_ref(),
             };
-            let flags = of_data.and_then(remedy::flags_for).filter(|said| flags::are_offered(said));
+            let flags = of_data.and_then(remedy::flags_for);
             let flags = flags.map_or(String::new(), |flags| format!(" ({flags})"));
-            print_error(&format!("error: {}{flags}", flags::in_flags(&explained(error.as_ref()))));
+            print_error(&format!("error: {}{flags}", flags::said(error.as_ref())));
             1
         }
     }
@@ -177,8 +180,8 @@ fn train_on_ranks(train: command::train::Train) -> command::Outcome {
 ///
 /// # Errors
 /// In one sentence: a folder that is neither, or that cannot be written to.
-pub fn report(folder: &Path, out: &Path, public: bool) -> Result<PathBuf, String> {
-    command::report::write(folder, out, public).map_err(|error| explained(error.as_ref()))
+pub fn report(folder: &Path, out: &Path, public: bool) -> progap::Result<PathBuf> {
+    command::report::write(folder, out, public).map_err(of_library)
 }
 
 /// Makes a copy of a release that may be shared, with its public page, and signs it where there is a key.
@@ -190,32 +193,21 @@ pub fn export(
     out: &Path,
     exported: progap::release::Exported,
     key: Option<&SecretKey>,
-) -> Result<progap::release::Export, String> {
-    command::export::make(release, out, exported, key).map_err(|error| explained(error.as_ref()))
+) -> progap::Result<progap::release::Export> {
+    command::export::make(release, out, exported, key).map_err(of_library)
 }
 
 /// Makes a key: NAME.key and NAME.pub, which replace others only with `force`.
 ///
 /// # Errors
 /// In one sentence: files that are there, or cannot be written.
-pub fn new_key(name: &Path, force: bool) -> Result<(SecretKey, KeyFiles), String> {
-    command::key::make(name, output::Force { force }).map_err(|error| explained(error.as_ref()))
+pub fn new_key(name: &Path, force: bool) -> progap::Result<(SecretKey, KeyFiles)> {
+    command::key::make(name, output::Force { force })
 }
 
-/// An error in words, with the command that enters a budget where one is missing.
-fn explained(error: &(dyn std::error::Error + 'static)) -> String {
-    use progap::ledger::Error::{Unit, Unregistered};
-    let ledger = match error.downcast_ref() {
-        Some(progap::Error::Ledger(error)) => Some(error),
-        _ => error.downcast_ref(),
-    };
-    match ledger {
-        Some(Unregistered { path, dataset, asked } | Unit { path, dataset, asked, .. }) => format!(
-            "{error} with `progap ledger init {} --data DATASET --name {dataset} --unit {asked} --epsilon E --delta D`",
-            path.display()
-        ),
-        _ => error.to_string(),
-    }
+/// The library's error in one of a command; one of the command's own in its words.
+fn of_library(error: Box<dyn std::error::Error>) -> progap::Error {
+    error.downcast().map_or_else(|other| progap::Error::unsuitable(other.to_string()), |error| *error)
 }
 
 /// A panic is a mistake of ours, and says so; unless a reader expects it of a damaged file.

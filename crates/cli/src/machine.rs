@@ -7,8 +7,8 @@ use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use crate::print_error;
 
-/// Asks the system not to write our memory to disk when we crash, and turns signals that would end us without a word into errors.
-/// Protections that the system does not offer are left out.
+/// Asks the system not to write our memory to disk when we crash, and turns signals that would end us without a word
+/// into errors. Protections that the system does not offer are left out.
 pub fn prepare() {
     #[cfg(unix)]
     {
@@ -30,11 +30,13 @@ fn no_core_dumps() {
     }
 }
 
-/// A mapped file that is cut short under us raises SIGBUS where it is read, and a limit on the size of files SIGXFSZ where one is
-/// written. The first ends the program with a sentence; the second lets the write fail, and the error says which file.
+/// A mapped file that is cut short under us raises SIGBUS where it is read, and a limit on the size of files SIGXFSZ
+/// where one is written. The first ends the program with a sentence; the second lets the write fail, and the error says
+/// which file.
 #[cfg(unix)]
 fn say_signals() {
-    const CUT_SHORT: &str = "error: a file that was being read was cut short by another program; restore it, and leave it alone \
+    const CUT_SHORT: &str = "error: a file that was being read was cut short by another program; restore it, and \
+        leave it alone \
                              while it is read\n";
     let _ = progap_graph::store::exit_on_truncated_map(CUT_SHORT);
     // Taking the signal is all that is needed.
@@ -44,7 +46,7 @@ fn say_signals() {
 /// How much memory the program takes.
 #[derive(Args)]
 pub struct Memory {
-    /// The most memory to hold, such as 8G or 500M: larger data lies in files and passes through [default: all there is]
+    /// Memory limit, such as 8G; larger data is streamed from disk [default: none]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     memory: Option<u64>,
 }

@@ -1,4 +1,5 @@
-//! MPI: the ranks of `mpirun`, `srun` or an operator. The main thread alone talks to MPI; the run asks it for what it needs.
+//! MPI: the ranks of `mpirun`, `srun` or an operator. The main thread alone talks to MPI; the run asks it for what it
+//! needs.
 
 mod beats;
 
@@ -52,7 +53,8 @@ impl MpiTransport {
                     // The thread that talks to MPI waits for somebody who does not come: nothing can be asked of it
                     // any more.
                     print_error(&format!(
-                        "error: rank {} had no sign of life of another rank for {} seconds (see {PATIENCE_VARIABLE}); see to the \
+                        "error: rank {} had no sign of life of another rank for {} seconds (see \
+                         {PATIENCE_VARIABLE}); see to the \
                          machines, then go on with `progap train --resume`",
                         self.rank,
                         self.patience.as_secs()
@@ -95,7 +97,8 @@ pub fn run(work: impl FnOnce(Option<&Ranks>) -> Outcome + Send) -> Outcome {
         return match launch::ranks() {
             // Each of them would train the whole, and charge a budget.
             Some(started) if started > 1 => Err(format!(
-                "this is one of {started} ranks, and MPI finds no other: start them with the mpirun of the MPI that progap was built \
+                "this is one of {started} ranks, and MPI finds no other: start them with the mpirun of the MPI that \
+                 progap was built \
                  with, or with the `srun --mpi` that it knows (`srun --mpi=list`)"
             )
             .into()),
@@ -140,8 +143,7 @@ fn talk<C: CommunicatorCollectives>(
     let (heard, replies) = (beats.heard.clone(), Mutex::new(replies));
     let ranks = Ranks::new(MpiTransport { rank, size, patience, heard, requests, replies });
     std::thread::scope(|scope| {
-        let run = scope
-            .spawn(move || work(Some(&ranks)).map_err(|error| flags::in_flags(&explained(error.as_ref()))));
+        let run = scope.spawn(move || work(Some(&ranks)).map_err(|error| flags::said(error.as_ref())));
         let mut pace = Pace::default();
         loop {
             let request = match asked.recv_timeout(beats.every()) {
@@ -186,8 +188,8 @@ fn total(counts: &[i32]) -> usize {
     counts.iter().map(|&count| count as usize).sum()
 }
 
-/// Some bytes one after the other, with room for one more: a buffer without any room has no address of its own, and MPI would take it for
-/// the mark that means "in place".
+/// Some bytes one after the other, with room for one more: a buffer without any room has no address of its own, and MPI
+/// would take it for the mark that means "in place".
 fn room(pieces: &[&[u8]]) -> Vec<u8> {
     let mut all = Vec::with_capacity(pieces.iter().map(|piece| piece.len()).sum::<usize>() + 1);
     pieces.iter().for_each(|piece| all.extend_from_slice(piece));
@@ -207,7 +209,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// Bytes that travel beside the lengths. Where gatherings are of one size again and again, as sums over batches are, one call does.
+    /// Bytes that travel beside the lengths. Where gatherings are of one size again and again, as sums over batches
+    /// are, one call does.
     fn room(&self) -> usize {
         const STEADY: usize = 4;
         const MOST: usize = 1 << 20;
@@ -267,7 +270,8 @@ fn all_gather<C: CommunicatorCollectives>(
 fn exchange<C: CommunicatorCollectives>(world: &C, to: &Bytes, beats: &mut Beats<'_, C>) -> Bytes {
     let size = world.size() as usize;
     let outgoing: Vec<u64> = to.iter().map(|bytes| bytes.len() as u64).collect();
-    // Each rank tells how much it sends to this one, and the most that it sends to any: so all know how many turns it takes.
+    // Each rank tells how much it sends to this one, and the most that it sends to any: so all know how many turns it
+    // takes.
     let longest = outgoing.iter().copied().max().unwrap_or(0);
     let told: Vec<u64> = outgoing.iter().flat_map(|&length| [length, longest]).collect();
     let mut heard = vec![0u64; 2 * size];

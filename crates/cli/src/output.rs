@@ -1,8 +1,10 @@
-//! Where a command may write: what exists is replaced if the user says so, what was read never is, and nothing is put into
-//! a release or a run.
+//! Where a command may write: what exists is replaced if the user says so, what was read never is, and nothing is put
+//! into a release or a run.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
+
+use progap::{Error, Remedy};
 
 /// Says whether a file or folder that exists may be replaced; flattened into commands that write one.
 #[derive(clap::Args, Clone, Copy, Default)]
@@ -22,8 +24,8 @@ impl Inputs {
         Inputs(paths.into_iter().filter(|path| path.exists()).map(Path::to_path_buf).collect())
     }
 
-    /// Whether a path leads to one of the inputs, or to a file directly in one that may be read with it: by any name, through
-    /// any link.
+    /// Whether a path leads to one of the inputs, or to a file directly in one that may be read with it: by any name,
+    /// through any link.
     fn has(&self, path: &Path) -> bool {
         // The only format that is never one of several files in a folder.
         let alone =
@@ -39,26 +41,25 @@ impl Inputs {
 
 impl Force {
     /// Refuses to write a file that is there, an input, or within a release or a run.
-    pub fn file(self, path: &Path, inputs: &Inputs) -> Result<(), String> {
-        refuse_releases(path)?;
+    pub fn file(self, path: &Path, inputs: &Inputs) -> progap::Result<()> {
+        refuse_releases(path).map_err(Error::unsuitable)?;
         let Ok(there) = path.symlink_metadata() else { return Ok(()) };
         if inputs.has(path) {
-            return Err(format!("{}: this file is an input: choose another output file", path.display()));
+            return Err(Error::file(path, "this file is an input: choose another output file"));
         }
         if there.is_dir() {
-            return Err(format!("{}: this is a folder: give a file name", path.display()));
+            return Err(Error::file(path, "this is a folder: give a file name"));
         }
         match self.force {
             true => Ok(()),
-            false => Err(format!(
-                "{}: it already exists: choose another name, or replace it with --force",
-                path.display()
-            )),
+            false => Err(Error::file(path, "it already exists")
+                .remedy(Remedy::words("choose another name"))
+                .remedy(Remedy::Replace)),
         }
     }
 
-    /// Refuses to write into a folder in which something is, or where one of these files would replace an input, or that is
-    /// within a release or a run.
+    /// Refuses to write into a folder in which something is, or where one of these files would replace an input, or
+    /// that is within a release or a run.
     pub fn folder(self, path: &Path, files: &[&str], inputs: &Inputs) -> Result<(), String> {
         refuse_releases(path)?;
         if path.symlink_metadata().is_err() {
@@ -96,8 +97,8 @@ pub fn expect_folder_of(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Refuses a place that is, or lies within, a release or a run: they are checked file by file, and hold what cannot be made
-/// again. Saying so twice does not help.
+/// Refuses a place that is, or lies within, a release or a run: they are checked file by file, and hold what cannot be
+/// made again. Saying so twice does not help.
 pub fn refuse_releases(path: &Path) -> Result<(), String> {
     for folder in resolved(path).ancestors() {
         let has = |name: &str| folder.join(name).symlink_metadata().is_ok();

@@ -1,70 +1,62 @@
-//! Which flags resolve what is wrong with the files of a data set.
+//! The flags that resolve what is wrong with the files of a data set.
 
-use progap_graph::{Error, NoColumn, NoColumns, Place, Problem};
+use progap_graph::{Error, NoColumn, Remedy};
 
 use crate::command::experiment::shell_word;
+use crate::flags::is_offered;
 
-/// The flags that resolve what is wrong with people's files, where some do: the library knows no flags.
+/// The flags that resolve what is wrong with people's files, where the command that runs has some.
 pub fn flags_for(error: &Error) -> Option<String> {
-    let column = match error.place() {
-        Some(Place::Cell { column, .. } | Place::Value { column, .. } | Place::Column(column)) => {
-            Some(column.as_str())
-        }
-        _ => None,
+    let offered = |remedy: &Remedy| {
+        let (flag, said) = flag(remedy);
+        (!flag.is_empty() && flag.iter().all(|flag| is_offered(flag))).then_some(said)
     };
-    match (error.problem(), column) {
-        (Problem::NoColumns(tables), _) => Some(flags_for_columns(tables)),
-        (Problem::OtherIds { column, .. }, _) => Some(format!("--id {}", shell_word(column))),
-        (Problem::Encoding(encoding), _) => Some(format!("--encoding {encoding}")),
-        (Problem::Header(_), _) => Some("--header yes or --header no".into()),
-        (Problem::NearlyUnique { .. }, Some(column)) => {
-            Some(format!("--drop {column}, --text {column}:64 or --categorical {column}"))
+    let said: Vec<String> = error.remedies().iter().filter_map(offered).collect();
+    let (last, others) = said.split_last()?;
+    Some(if others.is_empty() { last.clone() } else { format!("{} or {last}", others.join(", ")) })
+}
+
+/// The flags of a remedy, and how they are given.
+fn flag(remedy: &Remedy) -> (Vec<&str>, String) {
+    let one = |flag, said: String| (vec![flag], said);
+    match remedy {
+        Remedy::Columns(columns) => {
+            (columns.iter().map(|column| column.role).collect(), named_columns(columns))
         }
-        (Problem::NotANumber(_) | Problem::NotADate(_) | Problem::DressedNumber(_), Some(column)) => {
-            Some(format!("--categorical {column} or --drop {column}"))
+        Remedy::Column("weights") => one("weights", "--weights=COLUMN".into()),
+        Remedy::Column(role) => one(role, format!("--{role} COLUMN")),
+        Remedy::Ids(column) => one("id", format!("--id {}", shell_word(column))),
+        Remedy::Encoding(encoding) => one("encoding", format!("--encoding {encoding}")),
+        Remedy::Header => one("header", "--header yes or --header no".into()),
+        Remedy::Drop(column) => one("drop", format!("--drop {column}")),
+        Remedy::Text(column) => one("text", format!("--text {column}:64")),
+        Remedy::Categorical(column) => one("categorical", format!("--categorical {column}")),
+        Remedy::DateOrder(column) => {
+            one("date", format!("--date {column}:day-first or --date {column}:month-first"))
         }
-        (Problem::AmbiguousLabel(_), _) => Some("--unknown -1, or --unknown NA where -1 is a class".into()),
-        (Problem::NoClasses { .. }, Some(_)) => Some("--label COLUMN".into()),
-        (Problem::NoClasses { .. }, None) => Some("--array labels=NAME".into()),
-        (Problem::AmbiguousDate(_), Some(column)) => {
-            Some(format!("--date {column}:day-first or --date {column}:month-first"))
+        Remedy::Declared => one(
+            "columns",
+            "--drop, --keep, --number, --categorical, --date, --text, --bounds, or the file of --columns"
+                .into(),
+        ),
+        Remedy::Unknown => one("unknown", "--unknown -1, or --unknown NA where -1 is a class".into()),
+        Remedy::NoWeights => one("weights", "--weights".into()),
+        Remedy::WeightBound => one("weight-bound", "--weight-bound MAX".into()),
+        Remedy::Array(role) => one("array", format!("--array {role}=NAME")),
+        Remedy::Split => one("mask", "--mask N".into()),
+        Remedy::EdgeFile => one("edges", "--edges FILE".into()),
+        Remedy::LabelFile => one("labels", "--labels FILE".into()),
+        Remedy::Fetch(name) => {
+            one("data-dir", format!("`progap data fetch {name}`; --data-dir DIR, or PROGAP_DATA"))
         }
-        (Problem::TextAsWeight(_), _) => Some("--weights".into()),
-        (Problem::UnlistedCategory(_), _) => Some("the file of --columns".into()),
-        (Problem::Unsupported(_), Some(column)) => Some(format!("--drop {column}")),
-        (Problem::Missing { what, .. }, _) if what.starts_with("data set ") => {
-            let name = what.split(' ').nth(2).unwrap_or("NAME");
-            Some(format!("`progap data fetch {name}`; --data-dir DIR, or PROGAP_DATA"))
-        }
-        (Problem::Missing { what, .. }, _) => what
-            .starts_with("split column")
-            .then(|| "--split COLUMN".to_string())
-            .or_else(|| what.starts_with("weights column").then(|| "--weights=COLUMN".into()))
-            .or_else(|| {
-                let said = "--drop, --keep, --number, --categorical, --date, --text, --bounds, or the file of --columns";
-                what.starts_with("column \"").then(|| said.into())
-            })
-            .or_else(|| {
-                let of_array =
-                    |(mark, role): &(&str, &str)| what.contains(mark).then(|| format!("--array {role}=NAME"));
-                let roles = [("\"y\"", "labels"), ("\"x\"", "features"), ("\"edge_index\"", "edges")];
-                let named = |role: &&str| what.ends_with(&format!("({role})"));
-                let by_name = ["labels", "features", "edges", "train", "val", "test"].into_iter().find(named);
-                let by_name = by_name.map(|role| format!("--array {role}=NAME"));
-                roles.iter().find_map(of_array).or(by_name).filter(|_| what.starts_with("array"))
-            }),
-        (Problem::Invalid(text), _) if text.starts_with("there is no split") => Some("--mask N".into()),
-        (Problem::NotAWeight(_), _) => Some("--weight-bound MAX".into()),
-        (Problem::NoEdgeTable, _) => Some("--edges FILE".into()),
-        (Problem::NoLabelFile, _) => Some("--labels FILE".into()),
-        _ => None,
+        Remedy::Names => one("data-dir", "`progap data list`".into()),
+        _ => (vec![], String::new()),
     }
 }
 
 /// The flags that name columns which are not there, each with the likeliest one; and others that may be meant.
-fn flags_for_columns(tables: &[NoColumns]) -> String {
-    let missing: Vec<&NoColumn> = tables.iter().flat_map(|table| &table.missing).collect();
-    let flag = |column: &&NoColumn| {
+fn named_columns(missing: &[NoColumn]) -> String {
+    let flag = |column: &NoColumn| {
         let likely = column.likely.first().map_or_else(|| "COLUMN".to_string(), |name| shell_word(name));
         format!("--{} {likely}", column.role)
     };

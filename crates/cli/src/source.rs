@@ -57,61 +57,69 @@ pub struct DataSource {
     #[command(flatten)]
     folder: DataFolder,
     /// Column of the node table that holds the ids [default: id]
-    #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// Column of the node table that holds the labels [default: label]; for Facebook100, the attribute to
-    /// predict [default: year]
-    #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    /// Column of the node table that holds the labels [default: label]
+    ///
+    /// For Facebook100 it is the attribute to predict, year unless given.
+    #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
     /// Column of the node table that holds train, val or test [default: split, where there is one]
-    #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     split: Option<String>,
     /// Column of the edge table that holds the senders [default: source]
-    #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
     /// Column of the edge table that holds the receivers [default: target]
-    #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
     #[command(flatten)]
     #[serde(skip_serializing_if = "Weights::is_empty")]
     weights: Weights,
-    /// Number columns that are categories all the same
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
+    /// Numeric columns to treat as categorical
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Data")]
     categorical: Vec<String>,
     #[command(flatten)]
     #[serde(skip_serializing_if = "Columns::is_empty")]
     pub columns: Columns,
-    /// Array of an .npz that holds labels, features, edges, train, val or test, where it has a name of its own
-    #[arg(long, value_name = "WHAT=NAME", help_heading = "Arrays")]
+    /// Name of the array of an .npz for labels, features, edges, train, val or test
+    #[arg(long, value_name = "WHAT=NAME", help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     array: Vec<String>,
     /// The split of an .npz that has several, from 0 [default: 0]
-    #[arg(long, value_name = "N", help_heading = "Arrays")]
+    #[arg(long, value_name = "N", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     mask: Option<usize>,
-    /// The graph is undirected: check that, and add the edges back where each edge is listed once; edge level then protects
-    /// friendships
-    #[arg(long, conflicts_with = "symmetrise", help_heading = "Graph")]
+    /// The graph is undirected: check that, or add reverse edges
+    ///
+    /// They are added where each edge is listed once; anything in between is refused. Edge level then protects
+    /// undirected edges.
+    #[arg(long, conflicts_with = "symmetrise", help_heading = "Data")]
     undirected: bool,
-    /// Add the edge back to every edge that has none; edge level then protects friendships
-    #[arg(long, help_heading = "Graph")]
+    /// Add the edge back to every edge that has none; edge level then protects undirected edges
+    #[arg(long, help_heading = "Data")]
     symmetrise: bool,
-    /// Seed of the random split, where the data has none of its own; in training also of the noise, for experiments: the
-    /// release then is not private
-    #[arg(long, help_heading = "Graph")]
+    /// What an edge stands for, such as payment: statement, report and export name it so
+    #[arg(long, value_name = "NAME", help_heading = "Data")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relation: Option<String>,
+    /// Seed of the split and, in training, of the noise: such a release is not private
+    ///
+    /// For experiments. The split of data that has one stays.
+    #[arg(long, help_heading = "Data")]
     #[serde(skip)]
     seed: Option<u64>,
     /// Seed of the random split alone: repeated runs then have the same split [default: that of --seed]
-    #[arg(long, value_name = "SEED", help_heading = "Graph")]
+    #[arg(long, value_name = "SEED", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     split_seed: Option<u64>,
     /// Shares of validation and test nodes of a random split [default: 0.10,0.15]
-    #[arg(long, value_name = "VAL,TEST", value_parser = parse_ratios, help_heading = "Graph")]
+    #[arg(long, value_name = "VAL,TEST", value_parser = parse_ratios, help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     ratios: Option<Ratios>,
     #[command(flatten)]
@@ -193,8 +201,10 @@ impl DataSource {
             || progap_graph::store::is_parts(path);
         if !ours || serde_json::to_value(self)? != serde_json::to_value(&plain)? {
             return Err(format!(
-                "several ranks read what they need of a .progap file or of a folder of parts on a disk that all of them see, as it is: \
-                 make one with `progap data convert {0} FILE.progap` or `progap data partition {0} FOLDER`, with all that is to be \
+                "several ranks read what they need of a .progap file or of a folder of parts on a disk that all of \
+                 them see, as it is: \
+                 make one with `progap data convert {0} FILE.progap` or `progap data partition {0} FOLDER`, with all \
+                 that is to be \
                  changed",
                 self.dataset
             )
@@ -251,7 +261,7 @@ impl DataSource {
     }
 
     /// The flag by which the user says that the graph is undirected, if one does.
-    pub fn friendships(&self) -> Option<&'static str> {
+    pub fn undirected(&self) -> Option<&'static str> {
         let flags = [("undirected", self.undirected), ("symmetrise", self.symmetrise)];
         flags.into_iter().find_map(|(flag, given)| given.then_some(flag))
     }
@@ -273,8 +283,8 @@ impl DataSource {
         DataSource { dataset: dataset.into(), ..self.clone() }
     }
 
-    /// The place of a run's data, as the run keeps it: what a release may tell others, and, under `private`, which stays out of it,
-    /// what finds the data again from any folder.
+    /// The place of a run's data, as the run keeps it: what a release may tell others, and, under `private`, which
+    /// stays out of it, what finds the data again from any folder.
     pub fn keep(&self) -> Value {
         json!({ "source": self.published(), "seed": self.seed, "private": { "source": self.absolute() } })
     }
@@ -299,9 +309,9 @@ impl DataSource {
         serde_json::to_value(self).ok() != serde_json::to_value(plain).ok()
     }
 
-    /// This source for what a release published about its own. Where the user named nothing that is the release's; where
-    /// the user says where the same data lies, the release's with that place. Folders that the release does not name
-    /// are the user's.
+    /// This source for what a release published about its own. Where the user named nothing that is the release's;
+    /// where the user says where the same data lies, the release's with that place. Folders that the release does not
+    /// name are the user's.
     #[must_use]
     pub fn or_published(&self, published: DataSource) -> DataSource {
         let folder = match published.folder.data_dir == Path::new(DEFAULT_FOLDER) {
@@ -435,6 +445,10 @@ impl DataSource {
             None if path.exists() || progap::looks_like_a_path(path) => read::describe(path, &options),
             None => named::load(&self.dataset, &self.folder.data_dir, &options).map(Described::from),
         }?;
+        let described = match &self.relation {
+            None => described,
+            Some(name) => Described { dataset: described.dataset.with_relation(name)?, ..described },
+        };
         match self.columns.without_effect(&described).filter(|_| !self.of_a_run) {
             None if self.columns.unscaled => {
                 Ok(Described { dataset: described.dataset.unscaled()?, ..described })
@@ -469,6 +483,7 @@ impl Default for DataSource {
             mask: None,
             undirected: false,
             symmetrise: false,
+            relation: None,
             seed: None,
             split_seed: None,
             ratios: None,

@@ -11,28 +11,28 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct Transforms {
     /// Keep only the nodes whose ids are listed in this file, one per line
-    #[arg(long, value_name = "FILE", help_heading = "Transforms")]
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     keep_nodes: Option<PathBuf>,
     /// Split at random, even if the data has its own split
-    #[arg(long, help_heading = "Transforms")]
+    #[arg(long, help_heading = "Data")]
     pub resplit: bool,
     /// Keep classes with at least this many nodes
-    #[arg(long, value_name = "N", help_heading = "Transforms")]
+    #[arg(long, value_name = "N", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_class_count: Option<usize>,
     /// Drop duplicate edges
-    #[arg(long, help_heading = "Transforms")]
+    #[arg(long, help_heading = "Data")]
     deduplicate: bool,
     /// Remove self-loops
-    #[arg(long, help_heading = "Transforms")]
+    #[arg(long, help_heading = "Data")]
     remove_self_loops: bool,
     /// The direction that runs kept when turning edges round was a change of the data; now it is a setting.
     #[arg(skip)]
     #[serde(skip_serializing_if = "Direction::is_in")]
     direction: Direction,
     /// Remove nodes without edges
-    #[arg(long, help_heading = "Transforms")]
+    #[arg(long, help_heading = "Data")]
     remove_isolated: bool,
 }
 

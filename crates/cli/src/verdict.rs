@@ -23,8 +23,8 @@ pub fn written(metric: Metric, score: f64) -> String {
     if metric == Metric::LogLoss { format!("{score:.3}") } else { percent(score) }
 }
 
-/// Baselines that a model is no better than on the test nodes. By its accuracy, or the balanced accuracy where classes are uneven; and by
-/// the metric that chose it. Each is named once, with what it reaches.
+/// Baselines that a model is no better than on the test nodes. By its accuracy, or the balanced accuracy where classes
+/// are uneven; and by the metric that chose it. Each is named once, with what it reaches.
 pub fn no_better_than(
     (metrics, settings): (&Metrics, &Settings),
     found: &Assessment,
@@ -49,8 +49,9 @@ pub fn no_better_than(
     all
 }
 
-/// That the same model did as well before it had seen an edge, or that this is the one which was chosen. Their accuracies are compared, which
-/// say nothing where something else was asked for. It says what was tried, and nothing of the graph itself.
+/// That the same model did as well before it had seen an edge, or that this is the one which was chosen. Their
+/// accuracies are compared, which say nothing where something else was asked for. It says what was tried, and nothing
+/// of the graph itself.
 fn features_alone(metrics: &Metrics, settings: &Settings, scores: &Scores) -> Option<String> {
     let by_accuracy = matches!(settings.metric, Metric::Accuracy | Metric::LogLoss)
         && settings.class_weights == ClassWeights::Even;
@@ -110,8 +111,8 @@ impl OnlyMajority {
     }
 }
 
-/// The flags that make rare classes count, as far as this method has them at this level; where it has none, a method that
-/// does.
+/// The flags that make rare classes count, as far as this method has them at this level; where it has none, a method
+/// that does.
 fn remedy(settings: &Settings) -> Vec<String> {
     let balances = |settings: &Settings| {
         let balanced = Settings { class_weights: ClassWeights::Balanced, ..settings.clone() };
@@ -135,7 +136,7 @@ fn remedy(settings: &Settings) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use progap::Method;
+    use progap::MethodKind;
     use progap::settings::Selection;
 
     use super::*;
@@ -145,15 +146,17 @@ mod tests {
     fn only_flags_that_work_are_named() {
         let (weights, metric) = ("--class-weights balanced", "--metric average-precision");
         let of = |method, level| remedy(&Settings::of(method, level));
-        assert_eq!(of(Method::Views, Level::Edge), [weights, metric]);
-        assert_eq!(of(Method::Gap, Level::None), [weights, metric]);
+        assert_eq!(of(MethodKind::ProgapViews, Level::Edge), [weights, metric]);
+        assert_eq!(of(MethodKind::Gap, Level::None), [weights, metric]);
         // At node level nothing is chosen by private labels, and dp-gnn has no noisy counts.
-        assert_eq!(of(Method::Progap, Level::Node), [weights]);
-        assert_eq!(of(Method::DpGnn, Level::Node), ["--method progap", weights]);
-        let last = Settings { selection: Selection::LastEpoch, ..Settings::of(Method::Gap, Level::Edge) };
+        assert_eq!(of(MethodKind::ProgapLabels, Level::Node), [weights]);
+        assert_eq!(of(MethodKind::DpGnn, Level::Node), ["--method progap-labels", weights]);
+        let last = Settings { selection: Selection::LastEpoch, ..Settings::of(MethodKind::Gap, Level::Edge) };
         assert_eq!(remedy(&last), [weights]);
-        let asked =
-            Settings { class_weights: ClassWeights::Balanced, ..Settings::of(Method::Views, Level::Edge) };
+        let asked = Settings {
+            class_weights: ClassWeights::Balanced,
+            ..Settings::of(MethodKind::ProgapViews, Level::Edge)
+        };
         assert_eq!(remedy(&asked), [metric]);
         let all = Settings { metric: Metric::AveragePrecision, ..asked };
         assert!(remedy(&all).is_empty());
@@ -176,9 +179,9 @@ mod tests {
     /// The metric by which a method chooses where nobody asks is no headline.
     #[test]
     fn the_headline_is_the_metric_that_was_asked_for() {
-        let views = Settings::of(Method::Views, Level::Edge);
+        let views = Settings::of(MethodKind::ProgapViews, Level::Edge);
         assert_eq!(headline(&views), Metric::Accuracy);
         assert_eq!(headline(&Settings { metric: Metric::Auroc, ..views }), Metric::Auroc);
-        assert_eq!(headline(&Settings::of(Method::Progap, Level::Node)), Metric::Accuracy);
+        assert_eq!(headline(&Settings::of(MethodKind::ProgapLabels, Level::Node)), Metric::Accuracy);
     }
 }

@@ -8,20 +8,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Weights {
-    /// Read the weights of edges: from this column, attribute or array [default: weight], the third column of an edge
-    /// list, or the entries of a sparse matrix; messages are multiplied with them. Needs --weight-bound
+    /// Multiply messages with the weights of edges [default: weight]; needs --weight-bound
+    ///
+    /// They are a column, an attribute or an array of that name, the third column of an edge list, or the entries
+    /// of a sparse matrix.
     #[arg(
         long,
         value_name = "NAME",
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "weight",
-        help_heading = "Graph"
+        help_heading = "Data"
     )]
     weights: Option<String>,
-    /// Public maximum of the weights: they are divided by it, and clamped to 0 to 1. Declare it without looking at
-    /// the data, as the largest weight is that of one edge
-    #[arg(long, value_name = "MAX", requires = "weights", help_heading = "Graph")]
+    /// Public maximum of the weights: they are divided by it and clamped to 0 to 1
+    ///
+    /// Declare it without looking at the data, as the largest weight is that of one edge.
+    #[arg(long, value_name = "MAX", requires = "weights", help_heading = "Data")]
     weight_bound: Option<f64>,
 }
 
@@ -37,7 +40,8 @@ impl Weights {
             (None, _) => Ok(None),
             (Some(name), Some(bound)) => EdgeWeights::new(name, bound).map(Some),
             (Some(_), None) => Err(Problem::Invalid(
-                "--weights needs a public maximum to divide weights by: give --weight-bound MAX (1 if they are from 0 to 1); larger \
+                "--weights needs a public maximum to divide weights by: give --weight-bound MAX (1 if they are from \
+                 0 to 1); larger \
                  weights are clamped to it"
                     .into(),
             )

@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use progap::plan::{Plan, PublicSizes};
+use progap::plan::{Plan, PublicFacts};
 use progap::release::Mechanism;
-use progap::settings::{Declaration, Request, Size};
-use progap::{Dataset, Level, Method, Settings};
+use progap::settings::{Declaration, Draft, Request, Size};
+use progap::{Dataset, Level, MethodKind, Settings};
 use progap_graph::Ratios;
 use progap_graph::synth::SocialNetwork;
 use serde_json::Value;
@@ -81,16 +81,17 @@ fn node_noise_is_that_of_the_specification() {
     }
 }
 
-/// Settings that are not given are as in training: the noise of a run with the defaults of its level is what is shown here.
+/// Settings that are not given are as in training: the noise of a run with the defaults of its level is what is shown
+/// here.
 #[test]
 fn defaults_are_those_of_training() {
     let usual = Settings {
         batch_size: 256,
         epochs: 10,
         delta: Some(1e-5),
-        ..Settings::of(progap::Method::Progap, Level::Node)
+        ..Settings::of(progap::MethodKind::ProgapLabels, Level::Node)
     };
-    let sizes = PublicSizes { train_nodes: 19804, ..PublicSizes::default() };
+    let sizes = PublicFacts::stated([(Size::TrainNodes, 19804)]);
     let plan = Plan::new(&usual.checked().expect("settings"), sizes).expect("a plan");
     let epsilon = usual.epsilon.expect("a budget");
     let answer = json(&format!("{NODE} --depth {} --epsilon {epsilon}", usual.depth), "");
@@ -121,21 +122,21 @@ fn sigma_and_epsilon_lead_to_each_other() {
 }
 
 #[test]
-fn friendships_cost_more_than_edges() {
+fn undirected_edges_cost_more_than_edges() {
     let edge = json("--level edge --depth 3 --sigma 8 --delta 1e-7", "");
-    let friendship = json("--level edge --undirected --depth 3 --sigma 8 --delta 1e-7", "");
-    assert!(number(&friendship["epsilon"]) > 1.3 * number(&edge["epsilon"]));
-    assert_eq!(edge["epsilon_friendship"], friendship["epsilon"]);
-    assert_eq!(friendship["epsilon_friendship"], friendship["epsilon"]);
-    assert_eq!(friendship["epsilon_directed"], edge["epsilon"]);
-    assert_eq!(number(&friendship["sensitivity"]), 2f64.sqrt().next_up(), "rounded up");
+    let undirected = json("--level edge --undirected --depth 3 --sigma 8 --delta 1e-7", "");
+    assert!(number(&undirected["epsilon"]) > 1.3 * number(&edge["epsilon"]));
+    assert_eq!(edge["epsilon_undirected"], undirected["epsilon"]);
+    assert_eq!(undirected["epsilon_undirected"], undirected["epsilon"]);
+    assert_eq!(undirected["epsilon_directed"], edge["epsilon"]);
+    assert_eq!(number(&undirected["sensitivity"]), 2f64.sqrt().next_up(), "rounded up");
     // Of a tree nothing is known but its sensitivities.
     let tree = r#"{"unit": "edge", "event": {"type": "gaussian", "sigma": 8, "sensitivity": 1}}"#;
     let group = json("--events - --delta 1e-7", tree);
     let double = json("--events - --delta 1e-7", &tree.replace("\"sensitivity\": 1", "\"sensitivity\": 2"));
-    assert_eq!(group["epsilon_friendship"], double["epsilon"]);
+    assert_eq!(group["epsilon_undirected"], double["epsilon"]);
     let shown = String::from_utf8(account("--level edge --depth 3 --sigma 8 --delta 1e-7").stdout).unwrap();
-    assert!(shown.contains("friendship") && shown.contains("1.4678"), "{shown}");
+    assert!(shown.contains("undirected edge") && shown.contains("1.4678"), "{shown}");
 }
 
 #[test]
@@ -216,8 +217,9 @@ fn bad_flags_are_refused() {
     refused("--level edge --depth 9999 --epsilon 1 --delta 1e-6", "", &["depth", "9999", "0 to 50"]);
     refused("--level edge --depth 2 --epsilon 1 --delta 1e-6 --clip 1", "", &["--clip", "--level node"]);
     for (flag, value) in [("hidden", "8"), ("epochs", "20"), ("learning-rate", "0.1"), ("jk", "sum")] {
-        let asked =
-            format!("--level edge --method progap --depth 2 --epsilon 1 --delta 1e-6 --{flag} {value}");
+        let asked = format!(
+            "--level edge --method progap-labels --depth 2 --epsilon 1 --delta 1e-6 --{flag} {value}"
+        );
         refused(&asked, "", &[&format!("--{flag} has no effect"), "neither queries nor their noise"]);
     }
     refused(
@@ -258,8 +260,8 @@ fn bad_flags_are_refused() {
     refused("--level edge --depth 1 --delta 1e-6 --epsilon 1 --sigma 2", "", &["cannot be used with"]);
 }
 
-/// Every method of the registry at every level that protects something: what is shown is what training would plan, to the last digit,
-/// and the noise leads back to the same cost.
+/// Every method of the registry at every level that protects something: what is shown is what training would plan, to
+/// the last digit, and the noise leads back to the same cost.
 #[test]
 fn the_noise_is_that_of_training_for_every_method() {
     for entry in progap::method::catalogue::methods() {
@@ -273,13 +275,12 @@ fn the_noise_is_that_of_training_for_every_method() {
                 let usual = Settings { delta, undirected, ..Settings::of(entry.method, level) };
                 let node = level == Level::Node;
                 let usual = if node { Settings { batch_size: 300, epochs: 4, ..usual } } else { usual };
-                let sizes =
-                    PublicSizes { train_nodes: if node { 9000 } else { 0 }, ..PublicSizes::default() };
+                let sizes = PublicFacts::stated([(Size::TrainNodes, if node { 9000 } else { 0 })]);
                 let plan = Plan::new(&usual.checked().expect("settings"), sizes).expect("a plan");
                 let mut flags = format!("--method {} --level {level}", entry.method);
                 flags += if undirected { " --undirected" } else { "" };
                 // Where it is not given it follows from sizes.
-                if usual.clone().by_sizes().from_sizes.depth {
+                if Draft::following(usual.clone()).is_open("depth") {
                     flags += &format!(" --depth {}", usual.depth);
                 }
                 flags += &delta.map_or(String::new(), |delta| format!(" --delta {delta}"));
@@ -326,12 +327,12 @@ fn trained_and_accounted(data: &Dataset, flags: &[(&str, &str)], paper: bool) {
     let mut arguments: String =
         flags.iter().map(|(name, value)| format!("--{} {value} ", name.replace('_', "-"))).collect();
     arguments += if paper { "--preset paper " } else { "" };
-    let settings = request.settings().expect("settings");
-    if settings.for_data(data).undirected {
+    let draft = request.settings().expect("settings");
+    let sizes = PublicFacts::of(data, &draft);
+    if draft.resolve(&sizes).expect("settings").undirected {
         arguments += "--undirected ";
     }
-    let sizes = PublicSizes::of(data, &settings.for_data(data));
-    let needed: Vec<Size> = settings.sizes_needed().iter().flat_map(|part| part.sizes).copied().collect();
+    let needed: Vec<Size> = draft.sizes_needed().iter().flat_map(|part| part.sizes).copied().collect();
     for (size, count) in [
         (Size::Nodes, sizes.nodes),
         (Size::TrainNodes, sizes.train_nodes),
@@ -346,7 +347,7 @@ fn trained_and_accounted(data: &Dataset, flags: &[(&str, &str)], paper: bool) {
         Ok(trained) => trained.statement,
         // A bound that an accountant cannot show is shown by neither.
         Err(error) => {
-            assert!(matches!(error, progap::Error::Privacy(_)), "{what}: {error}");
+            assert!(matches!(error.kind(), progap::ErrorKind::Privacy(_)), "{what}: {error}");
             return refused(&arguments, "", &[]);
         }
     };
@@ -366,7 +367,8 @@ fn trained_and_accounted(data: &Dataset, flags: &[(&str, &str)], paper: bool) {
     // Queries of different stages stand in turns.
     for asked in &trained.mechanisms {
         let shown = shown.iter().find(|shown| shown["name"] == asked.name).expect("a query of that name");
-        // The grid on which gradients are rounded is known with the model; it raises noise and sensitivity by the same factor.
+        // The grid on which gradients are rounded is known with the model; it raises noise and sensitivity by the same
+        // factor.
         let close = |shown: f64, asked: f64| (shown / asked - 1.0).abs() < 1e-12;
         assert!(close(number(&shown["noise_multiplier"]), asked.noise_multiplier), "{what} {asked:?}");
         assert!(close(number(&shown["sampling_rate"]), asked.sampling_rate), "{what} {asked:?}");
@@ -377,7 +379,8 @@ fn trained_and_accounted(data: &Dataset, flags: &[(&str, &str)], paper: bool) {
     }
 }
 
-/// Every method, level and accounting: the noise of a run that was trained is what the command said before, to the last digit.
+/// Every method, level and accounting: the noise of a run that was trained is what the command said before, to the last
+/// digit.
 #[test]
 fn a_trained_run_has_the_noise_that_was_accounted_for() {
     let network = SocialNetwork::new(300).edges(3000).classes(2).seed(1).generate().expect("a network");
@@ -403,12 +406,12 @@ fn a_trained_run_has_the_noise_that_was_accounted_for() {
     // A depth that follows from columns, classes and training nodes.
     let node = [("level", "node"), ("epsilon", "8"), ("delta", "1e-5")];
     trained_and_accounted(&data, &node, false);
-    assert_eq!(Settings::new(Level::Node).method, Method::Progap);
+    assert_eq!(Settings::new(Level::Node).method, MethodKind::ProgapLabels);
 }
 
 #[test]
 fn one_flag_says_whose_answer_counts() {
-    let flags = "--level edge --method progap --depth 2 --epsilon 1 --delta 1e-6";
+    let flags = "--level edge --method progap-labels --depth 2 --epsilon 1 --delta 1e-6";
     let [best, rdp] = ["", "--accounting rdp"].map(|more| json(&format!("{flags} {more}"), ""));
     assert_eq!((&best["accountant"], &rdp["accountant"]), (&"gdp".into(), &"rdp".into()));
     assert_eq!(rdp["sigma"], rdp["accountants"]["rdp"]);

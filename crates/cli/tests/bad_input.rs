@@ -74,8 +74,15 @@ fn contradictions_and_places_in_other_files() {
         progap_in(folder.path(), &[&["inspect"], arguments].concat()).refused(parts);
     };
     refused(&[".", "--drop", "x", "--number", "x"], &["--drop x and --number x contradict each other"]);
-    let lists: [(&str, &[u8]); 3] =
-        [("g.txt", b"1 2\n2 3\n"), ("l.txt", b"1 a\n1 b\n"), ("g.graphml", b"<graphml><key id=\"d0\" for=\"node\" attr.name=\"label\"/><graph><node id=\"n\"><data key=\"d9\">1</data></node></graph></graphml>")];
+    let lists: [(&str, &[u8]); 3] = [
+        ("g.txt", b"1 2\n2 3\n"),
+        ("l.txt", b"1 a\n1 b\n"),
+        (
+            "g.graphml",
+            b"<graphml><key id=\"d0\" for=\"node\" \
+            attr.name=\"label\"/><graph><node id=\"n\"><data key=\"d9\">1</data></node></graph></graphml>",
+        ),
+    ];
     put(folder.path(), &lists);
     refused(&["g.txt", "--labels", "l.txt"], &["l.txt: row 2", "\"1\""]);
     refused(&["g.graphml"], &["\"d9\"", "not declared"]);

@@ -145,13 +145,13 @@ fn what_changes_nothing_is_refused_with_advice_that_helps() {
     let place = workplace_with_budget("edge-undirected");
     let at = place.path();
     refused(at, &["-m", "mlp", "--direction", "out"], &["--direction has no effect", "uses no edge"]);
-    refused(at, &["-m", "progap", "--depth", "0", "--direction", "out"], &["--depth of at least 1"]);
-    refused(at, &["-m", "dp-gnn", "--depth", "3"], &["one convolution", "leave --depth out"]);
-    refused(at, &["--level", "node", "--dropout", "0.5"], &["leave --dropout out"]);
+    refused(at, &["-m", "progap-labels", "--depth", "0", "--direction", "out"], &["depth of at least 1"]);
+    refused(at, &["-m", "dp-gnn", "--depth", "3"], &["one convolution", "leave out --depth"]);
+    refused(at, &["--level", "node", "--dropout", "0.5"], &["leave out --dropout"]);
     refused(
         at,
-        &["-m", "progap", "--messages", "structure"],
-        &["--messages auto", "--messages labels or --messages embeddings"],
+        &["-m", "progap-labels", "--messages", "structure"],
+        &["--messages auto or --messages labels"],
     );
     refused(at, &["--unscaled"], &["--unscaled has no effect", "number columns"]);
     refused(at, &["--max-categories", "2"], &["--max-categories has no effect", "table"]);
@@ -170,7 +170,7 @@ fn a_run_that_costs_nothing_says_zero() {
     said += &progap_in(at, &["verify", "r"]).ok();
     said += &progap_in(at, &["check", "g.progap", "--method", "mlp", "--level", "edge"]).ok();
     assert!(!said.contains("-0.0") && !said.contains("0e0"), "{said}");
-    assert!(said.contains("friendship  ") || said.contains("epsilon 0.0000"), "{said}");
+    assert!(said.contains("undirected edge  ") || said.contains("epsilon 0.0000"), "{said}");
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn runs_that_cannot_go_on() {
     let run = String::from_utf8(before["run.json"].clone()).expect("text");
     put(at, &[("r/run.json", run.replace("\"epsilon\": 1.0", "\"epsilon\": 5.0").as_bytes())]);
     resume(&["run.json", "changed since the run began"]);
-    put(at, &[("r/run.json", run.replace("\"version\": 3", "\"version\": 2").as_bytes())]);
+    put(at, &[("r/run.json", run.replace("\"version\": 1", "\"version\": 2").as_bytes())]);
     resume(&["run.json", "another version"]);
     put(at, &[("r/run.json", b"{}")]);
     resume(&["run.json"]);
@@ -331,9 +331,9 @@ fn releases_that_cannot_be_trusted() {
     };
     let text = |name: &str| String::from_utf8(good[name].clone()).expect("text");
 
-    let newer = text("manifest.json").replace("\"version\": 2", "\"version\": 3");
+    let newer = text("manifest.json").replace("\"version\": 1", "\"version\": 2");
     put(at, &[("r/manifest.json", newer.as_bytes())]);
-    all_refuse(&["manifest.json", "version 3", "update"]);
+    all_refuse(&["manifest.json", "version 2", "update"]);
     put(at, &[("r/manifest.json", b"[]")]);
     all_refuse(&["manifest.json"]);
     put(at, &[("r/manifest.json", &good["manifest.json"])]);

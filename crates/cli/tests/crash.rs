@@ -65,8 +65,9 @@ fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg("-a").args([from, to]).status().expect("cp runs").success());
 }
 
-/// A run of each kind: killed at random moments and where its files appear, resumed until it is done. `unit` is what the
-/// ledger counts; without one nothing is promised, and nothing charged. Nor is a run with a seed, which is not private.
+/// A run of each kind: killed at random moments and where its files appear, resumed until it is done. `unit` is what
+/// the ledger counts; without one nothing is promised, and nothing charged. Nor is a run with a seed, which is not
+/// private.
 fn survives_kills(settings: &[&str], unit: Option<&str>, random: usize) {
     let place = workplace();
     let at = place.path();

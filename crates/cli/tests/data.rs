@@ -19,7 +19,7 @@ fn the_list_names_every_data_set() {
     }
     let list = progap_in(folder.path(), &["data", "list", "--json"]).json();
     let list = list.as_array().expect("a list");
-    assert_eq!(list.len(), 106);
+    assert_eq!(list.len(), 113);
     for (name, present) in [("demo", true), ("facebook", false), ("reddit", false)] {
         let entry = list.iter().find(|entry| entry["name"] == name).expect(name);
         assert_eq!(entry["present"], present, "{entry}");

@@ -1,12 +1,11 @@
-//! Links between the project's documents lead somewhere, what they say of node level is true, and the outputs they
-//! show are printed.
+//! Links between the project's documents lead somewhere, the book has all its pages and no more words than are read,
+//! what documents say of node level is true, and the tutorials run.
 
 mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::shared::shared;
-use common::{command, folder, outcome, progap_in};
+use common::{folder, progap_in};
 
 fn documents(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
@@ -22,7 +21,7 @@ fn targets(text: &str) -> impl Iterator<Item = &str> {
 fn every_relative_link_leads_to_a_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let (mut checked, mut broken) = (0, vec![]);
-    for folder in ["", "docs", "docs/decisions", "docs/results"] {
+    for folder in ["", "docs", "docs/decisions", "docs/proofs", "docs/reference"] {
         for document in documents(&root.join(folder)) {
             let text = std::fs::read_to_string(&document).expect("text");
             for target in targets(&text) {
@@ -45,6 +44,73 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// The pages of the book, by their paths below `docs/`.
+fn pages() -> Vec<String> {
+    let mut pages = vec![];
+    for folder in ["", "decisions/", "proofs/", "reference/"] {
+        for path in documents(&root().join("docs").join(folder)) {
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            pages.push(format!("{folder}{name}"));
+        }
+    }
+    pages.retain(|page| page != "SUMMARY.md");
+    pages
+}
+
+#[test]
+fn the_book_lists_every_page_once() {
+    let summary = std::fs::read_to_string(root().join("docs/SUMMARY.md")).expect("text");
+    let pages = pages();
+    assert!(pages.len() > 40, "only {} pages", pages.len());
+    for page in &pages {
+        assert_eq!(summary.matches(&format!("({page})")).count(), 1, "{page} in docs/SUMMARY.md");
+    }
+    assert_eq!(targets(&summary).count(), pages.len(), "a page that is not there");
+    let glossary = std::fs::read_to_string(root().join("docs/glossary.md")).expect("text");
+    assert_eq!(glossary.lines().filter(|line| line.starts_with("| ")).count(), 1 + 20, "twenty terms");
+}
+
+/// What people are asked to read, without pages that are written from declarations.
+#[test]
+fn documents_have_no_more_words_than_are_read() {
+    let words = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        text.split_whitespace().count()
+    };
+    let book: usize = pages()
+        .iter()
+        .filter(|page| !page.starts_with("proofs/") && !page.starts_with("reference/"))
+        .map(|page| words(root().join("docs").join(page)))
+        .sum();
+    let proofs: usize = documents(&root().join("crates/privacy/proofs")).into_iter().map(words).sum();
+    let beside = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|file| words(root().join(file)));
+    let all = book + proofs + beside.iter().sum::<usize>();
+    assert!(all <= 32_000, "{all} words: {book} in the book, {proofs} in proofs, {beside:?} beside them");
+}
+
+/// A line of prose can be broken, a row of a table cannot.
+#[test]
+fn no_line_of_prose_is_longer_than_120_characters() {
+    let folders = ["", "docs", "docs/decisions", "docs/proofs", "crates/privacy/proofs", ".github"];
+    let crates = std::fs::read_dir(root().join("crates")).expect("crates");
+    let folders = folders.map(|folder| root().join(folder));
+    let folders = folders.into_iter().chain(crates.map(|entry| entry.expect("an entry").path()));
+    let mut long = vec![];
+    let all = folders.filter(|folder| folder.is_dir()).flat_map(|folder| documents(&folder));
+    let is_open =
+        |path: &PathBuf| ["ARCHITECTURE.md", "CONTRIBUTING.md"].iter().any(|name| path.ends_with(name));
+    for document in all.filter(|path| !is_open(path)) {
+        let text = std::fs::read_to_string(&document).expect("text");
+        for (number, line) in text.lines().enumerate() {
+            let breaks = !line.starts_with('|') && !line.starts_with("![") && line.trim().contains(' ');
+            if breaks && line.chars().count() > 120 {
+                long.push(format!("{}:{}", document.display(), number + 1));
+            }
+        }
+    }
+    assert!(long.is_empty(), "longer than 120 characters:\n{}", long.join("\n"));
+}
+
 /// A text without line ends, so that a sentence is found wherever it is broken.
 fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -55,7 +121,7 @@ fn in_one_line(text: &str) -> String {
 #[test]
 fn no_text_says_that_whole_nodes_are_protected() {
     let mut files: Vec<PathBuf> =
-        ["", "docs", "docs/decisions", "docs/results", "crates/python", "crates/progap"]
+        ["", "docs", "docs/decisions", "crates/privacy/proofs", "crates/python", "crates/progap"]
             .iter()
             .flat_map(|folder| documents(&root().join(folder)))
             .collect();
@@ -95,14 +161,14 @@ fn no_text_says_that_whole_nodes_are_protected() {
 #[test]
 fn what_documents_say_of_node_level_is_qualified() {
     let text = |file: &str| in_one_line(&std::fs::read_to_string(root().join(file)).expect("text"));
-    for file in ["README.md", "crates/python/README.md", "docs/training.md"] {
+    for file in ["README.md", "crates/python/README.md", "docs/predict.md"] {
         assert!(text(file).contains("uses its own raw features"), "{file}");
         assert!(text(file).contains("those who may see its features"), "{file}");
     }
     for file in ["README.md", "crates/python/README.md", "docs/results.md"] {
         assert!(text(file).contains("shows its class from what others sent"), "{file}");
     }
-    for (file, says) in [("README.md", "for another unit"), ("docs/results.md", "of another unit")] {
+    for (file, says) in [("README.md", "for another unit"), ("docs/results.md", "for another unit")] {
         assert!(text(file).contains(says), "{file}");
     }
     for file in ["_release.py", "_estimator.py"] {
@@ -148,11 +214,12 @@ fn shape(text: &str) -> String {
 #[test]
 fn the_first_page_shows_what_the_first_command_prints() {
     let readme = std::fs::read_to_string(root().join("README.md")).expect("text");
+    assert!(readme.lines().count() <= 120, "{} lines", readme.lines().count());
     let (commands, rest) =
         readme.split_once("```sh\n").and_then(|(_, rest)| rest.split_once("```")).expect("commands");
     let commands: Vec<&str> =
         commands.lines().map(|line| line.split('#').next().unwrap_or_default().trim()).collect();
-    assert_eq!(commands, ["./test", "cargo run --release -- train"], "two commands do all the set-up");
+    assert_eq!(commands, ["cargo run --release -- train", "./test"], "two commands do all the set-up");
     let sample =
         rest.split_once("```text\n").and_then(|(_, rest)| rest.split_once("```")).expect("a sample").0;
     let place = folder();
@@ -171,26 +238,26 @@ fn samples(document: &str) -> Vec<(String, String)> {
     all.collect()
 }
 
-/// The samples of the tutorial, made again in its order in one folder. Runs that somebody interrupts are in `crash.rs`.
+/// The commands of the tutorials, run again in their order, each page in a folder of its own. What a page shows is
+/// printed, and what it says fails does. Runs that somebody interrupts are in `crash.rs`.
 #[test]
-fn the_tutorial_shows_what_its_commands_print() {
-    let (place, samples) = (folder(), samples("docs/training.md"));
-    assert!(samples.len() > 15, "only {} samples were found", samples.len());
-    for (command, printed) in samples.iter().filter(|(command, _)| !command.contains("long")) {
-        let run = progap_in(place.path(), &command.split_whitespace().collect::<Vec<_>>());
-        assert_eq!(shape(&format!("{}\n{}", run.stdout, run.stderr)), shape(printed), "progap {command}");
-    }
-}
-
-/// The samples of audits, on the graph that they are of where it is there.
-#[test]
-fn the_audits_shown_are_those_that_are_printed() {
-    let Some(data) = shared("data/facebook100/Berkeley13.mat") else { return };
-    let data = data.parent().and_then(Path::parent).expect("a folder");
-    let (place, samples) = (folder(), samples("docs/audit.md"));
-    assert!(samples.len() > 2, "only {} samples were found", samples.len());
-    for (words, printed) in samples {
-        let run = command(place.path()).args(words.split_whitespace()).env("PROGAP_DATA", data).output();
-        assert_eq!(shape(&outcome(run.expect("started")).stdout), shape(&printed), "progap {words}");
+fn the_tutorials_run() {
+    for (page, at_least) in [("training", 2), ("release", 3), ("predict", 3), ("ledger", 5)] {
+        let (place, samples) = (folder(), samples(&format!("docs/{page}.md")));
+        assert!(samples.len() >= at_least, "{page}: only {} samples were found", samples.len());
+        for (command, printed) in samples.iter().filter(|(command, _)| !command.contains("long")) {
+            let run = progap_in(place.path(), &command.split_whitespace().collect::<Vec<_>>());
+            let expected = printed.trim();
+            let why = expected.strip_prefix("error: ");
+            assert_eq!(run.success, why.is_none(), "progap {command}: {}", run.stderr);
+            assert!(run.stderr.contains(why.unwrap_or_default()), "progap {command}: {}", run.stderr);
+            if !expected.is_empty() && why.is_none() {
+                assert_eq!(
+                    shape(&format!("{}\n{}", run.stdout, run.stderr)),
+                    shape(printed),
+                    "progap {command}"
+                );
+            }
+        }
     }
 }

@@ -70,7 +70,8 @@ fn the_same_experiment_twice_runs_nothing_twice() {
     assert_eq!(cells(&more), cells(&alone));
 }
 
-/// The default method is among those compared, every figure has its delta, and few runs carry a caution, not an interval.
+/// The default method is among those compared, every figure has its delta, and few runs carry a caution, not an
+/// interval.
 #[test]
 fn tables_say_under_which_guarantee_and_how_sure_they_are() {
     let place = workplace();
@@ -78,9 +79,10 @@ fn tables_say_under_which_guarantee_and_how_sure_they_are() {
     let run = experiment("tradeoff", &["--runs", "2", "--out", "r", "--levels", "edge", "--epsilons", "1,2"]);
     let few = cells(&events(at, &run));
     let methods: Vec<&str> = few.iter().filter_map(|cell| cell["method"].as_str()).collect();
-    assert_eq!(methods, ["views", "views", "progap", "progap", "gap", "gap", "views"]);
+    let each = ["progap-views", "progap-labels", "progap", "gap"].map(|method| [method; 2]);
+    assert_eq!(methods, [&each.concat()[..], &["progap-views"]].concat());
     assert!(few.iter().all(|cell| cell["interval"].is_null()), "{few:#?}");
-    assert!(few[..6].iter().all(|cell| cell["delta"].is_f64()) && few[6]["delta"].is_null(), "{few:#?}");
+    assert!(few[..8].iter().all(|cell| cell["delta"].is_f64()) && few[8]["delta"].is_null(), "{few:#?}");
     let page = |out: &str| std::fs::read_to_string(at.join(out).join("report.md")).expect("a report");
     let text = page("r");
     assert!(text.contains("Fewer than 5 runs of a figure are too few for an interval"), "{text}");
@@ -94,7 +96,10 @@ fn tables_say_under_which_guarantee_and_how_sure_they_are() {
     // Settings that were never published stand in no table of published ones.
     let paper = ["experiment", "table2", "--preset", "paper", "--plan", "--out", "p"];
     let plan = progap_in(at, &paper).ok();
-    assert!(plan.contains("views: it has no published settings; --methods adds it"), "{plan}");
+    assert!(
+        plan.contains("progap-views: it has no published settings, and is there where it is asked for"),
+        "{plan}"
+    );
     assert!(plan.contains("time") && plan.contains("at a second a run"), "{plan}");
 }
 
@@ -152,7 +157,7 @@ fn ctrl_c_stops_and_the_store_has_one_writer() {
 #[test]
 fn failed_runs_are_stored_and_tried_again() {
     let place = workplace();
-    let mut run = experiment("table2", &["--runs", "1", "--out", "r", "--methods", "progap"]);
+    let mut run = experiment("table2", &["--runs", "1", "--out", "r", "--methods", "progap-labels"]);
     run[8] = "batch_size=5000";
     let first = events(place.path(), &run);
     let failed = of_kind(&first, "failed");
@@ -240,7 +245,7 @@ fn every_experiment_has_its_tables_and_figures() {
 #[test]
 fn tuning_says_what_it_costs() {
     let place = workplace();
-    let some = ["--runs", "2", "--methods", "progap", "--levels", "edge", "--depths", "1,2", "--out"];
+    let some = ["--runs", "2", "--methods", "progap-labels", "--levels", "edge", "--depths", "1,2", "--out"];
     let grid =
         events(place.path(), &experiment("table2", &[&some[..], &["grid", "--tuning", "grid"]].concat()));
     let plan = of_kind(&grid, "plan")[0];
@@ -299,7 +304,7 @@ fn mistakes_are_one_sentence_and_lose_nothing() {
         (&["custom", "empty.toml", "--depths", "1"], &["--depths"]),
         (&["table2", "--data-sets", "reddit"], &["reddit", "progap data fetch"]),
         (&["table2", "--data-sets", "nowhere.npz"], &["nowhere.npz"]),
-        (&["table2", "--levels", "none", "--methods", "progap", "--set", "epochs=0"], &["epochs"]),
+        (&["table2", "--levels", "none", "--methods", "progap-labels", "--set", "epochs=0"], &["epochs"]),
         (&["table2", "--set", "depht=2"], &["no setting", "depht"]),
         (&["table2", "--depths", "1,2"], &["--tuning grid"]),
         (&["merge", "bad", "nothing.sqlite"], &["nothing.sqlite", "no results"]),
@@ -343,9 +348,9 @@ fn shares_of_labels_are_drawn() {
     let place = workplace();
     let shares = ["--shares", "0.05,0.5", "--runs", "1", "--levels", "edge", "--out", "r"];
     let cells = cells(&events(place.path(), &experiment("labels", &shares)));
-    assert_eq!(cells.len(), 2 * 3, "two shares; views, progap as published and mlp: {cells:#?}");
+    assert_eq!(cells.len(), 2 * 4, "two shares; three kinds of progap and mlp: {cells:#?}");
     let text = std::fs::read_to_string(place.path().join("r/report.md")).expect("a report");
-    for told in ["share of labels", "5 %", "50 %", "views", "progap", "mlp"] {
+    for told in ["share of labels", "5 %", "50 %", "progap-views", "progap", "mlp"] {
         assert!(text.contains(told), "{told}: {text}");
     }
     let refused = ["experiment", "labels", "--data-sets", "g.progap", "--shares", "0.9", "--out", "q"];

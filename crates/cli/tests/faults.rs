@@ -15,10 +15,10 @@ use common::runs::{aggregates, charges, contents, make_ledger, resume, start, tr
 use common::{Run, outcome, progap_in, text};
 
 /// Embeddings make files of a size that does not depend on the number of classes: the sizes of disks below rely on it.
-const COMMON: [&str; 6] = ["--epochs", "150", "--hidden", "8", "--messages", "embeddings"];
+const COMMON: [&str; 6] = ["--epochs", "150", "--hidden", "8", "--method", "progap"];
 
-/// A run with a seed, whose bits can be compared; a run with secret noise, which can be charged; and one that writes its sums as it makes
-/// them.
+/// A run with a seed, whose bits can be compared; a run with secret noise, which can be charged; and one that writes
+/// its sums as it makes them.
 fn kinds() -> [Vec<&'static str>; 3] {
     let more: [&[&str]; 3] =
         [&["--seed", "5"], &["--ledger", "budget.db"], &["--seed", "5", "--memory", "400M"]];
@@ -56,8 +56,8 @@ fn check_failure(place: &Path, out: &str, run: Run) -> String {
     file.rsplit('/').next().unwrap_or_default().to_string()
 }
 
-/// Goes on with a run, or starts it if it never began; the result is that of a run to which nothing happened, and what was
-/// asked before is not asked again.
+/// Goes on with a run, or starts it if it never began; the result is that of a run to which nothing happened, and what
+/// was asked before is not asked again.
 #[track_caller]
 fn check_recovery(
     place: &Path,

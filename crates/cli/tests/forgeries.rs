@@ -33,8 +33,8 @@ fn every_forged_value_is_found_or_is_listed_as_claimed() {
 /// A file's name, and what is done to its text.
 type Change<'c> = (&'static str, &'c dyn Fn(&mut String));
 
-/// Changes files of a release by name, with the checksums of the manifest made right. Gives what verify says; the release is left
-/// as it was.
+/// Changes files of a release by name, with the checksums of the manifest made right. Gives what verify says; the
+/// release is left as it was.
 fn forged(folder: &Path, changes: &[Change<'_>]) -> progap::Result<Vec<release::Finding>> {
     let names = changes.iter().map(|(name, _)| *name).chain(["manifest.json"]);
     let before: Vec<(&str, String)> =
@@ -74,9 +74,9 @@ fn a_delta_beyond_the_rule_is_wrong_however_consistent() {
             let (word, number) = (format!("{delta:e}"), Value::from(delta));
             let statement = |text: &mut String| {
                 let mut forged: Value = serde_json::from_str(text).expect("JSON");
-                let old = format!("delta = {:e}", forged["delta"].as_f64().expect("a delta"));
+                let old = format!("delta {:e}", forged["delta"].as_f64().expect("a delta"));
                 let words =
-                    forged["in_words"].as_str().expect("words").replace(&old, &format!("delta = {word}"));
+                    forged["in_words"].as_str().expect("words").replace(&old, &format!("delta {word}"));
                 forged["in_words"] = words.into();
                 forged["delta"] = number.clone();
                 *text = forged.to_string();
@@ -144,7 +144,8 @@ fn what_cannot_be_recomputed_is_listed_by_name() {
     }
 }
 
-/// Facts that predictions need travel with the model: an owner can hand on a release without the record of its settings.
+/// Facts that predictions need travel with the model: an owner can hand on a release without the record of its
+/// settings.
 #[test]
 fn a_release_without_its_settings_predicts_the_same_and_says_what_verify_misses() {
     let place = tempfile::tempdir().expect("a folder");

@@ -49,7 +49,7 @@ fn cases() -> Vec<Case> {
     use Bits::{Names, Same};
     vec![
         case("train g.progap --seed 5 --epochs 2 --quiet --out new", Same),
-        case("train g.progap --seed 5 --epochs 2 --quiet --method progap --out below/new", Same),
+        case("train g.progap --seed 5 --epochs 2 --quiet --method progap-labels --out below/new", Same),
         case("train g.progap --seed 5 --epochs 2 --quiet --out empty", Same),
         case("train g.progap --seed 5 --epochs 2 --quiet --memory 400M --out new", Same),
         case("train g.progap --seed 5 --level none --epochs 2 --quiet --out new", Same),
@@ -86,7 +86,8 @@ fn cases() -> Vec<Case> {
         case("data synth new.progap --nodes 200 --edges 2000", Same),
         case("data synth new --nodes 200 --edges 2000 --format csv.gz", Same),
         case(
-            "experiment table2 --data-sets g.progap --methods gap --levels edge --set epochs=1 --runs 2 --json --out new",
+            "experiment table2 --data-sets g.progap --methods gap --levels edge --set epochs=1 --runs 2 --json --out \
+             new",
             Names,
         ),
         case("experiment custom mine.toml --json --out new", Names),
@@ -114,8 +115,9 @@ fn base(place: &Path, tracer: &Path) {
     run("train g.progap --seed 5 --epochs 2 --quiet --out release");
     // Two runs that were killed in the middle.
     for (line, out) in [("--seed 5", "seeded"), ("--ledger charged.db", "charged")] {
-        let line =
-            format!("train g.progap --epochs 2 --quiet --method progap --delta 1e-5 {line} --out {out}");
+        let line = format!(
+            "train g.progap --epochs 2 --quiet --method progap-labels --delta 1e-5 {line} --out {out}"
+        );
         let arguments: Vec<&str> = line.split(' ').collect();
         let calls = killed(place, tracer, &arguments, 0).1;
         std::fs::remove_dir_all(place.join(out)).expect("it was finished");

@@ -45,7 +45,7 @@ fn predictions(table: &str) -> Vec<(String, Vec<f64>)> {
     let row = |line: &str| {
         let mut cells = line.split(',');
         let id = cells.next().expect("an id").to_string();
-        (id, cells.skip(2).map(|p| p.parse().expect("a number")).collect())
+        (id, cells.skip(2).take(2).map(|p| p.parse().expect("a number")).collect())
     };
     table.lines().skip(1).map(row).collect()
 }
@@ -82,7 +82,7 @@ fn rows_of_another_table_become_the_same_features() {
 fn methods_that_read_the_graph_predict_later_nodes_by_their_features() {
     let place = folder();
     let at = place.path();
-    for method in ["views", "progap", "gap", "sage", "lpgnet"] {
+    for method in ["progap-views", "progap-labels", "gap", "sage", "lpgnet"] {
         let level = if method == "sage" { "none" } else { "edge" };
         trained(at, &["--level", level, "--method", method], method);
         let run =
@@ -94,7 +94,7 @@ fn methods_that_read_the_graph_predict_later_nodes_by_their_features() {
         assert!(rows.iter().all(|row| row["labelled"] == false));
     }
     // Pay alone tells the class.
-    let text = progap_in(at, &["predict", "views", "--rows", "later.csv"]);
+    let text = progap_in(at, &["predict", "progap-views", "--rows", "later.csv"]);
     let right = text
         .stdout
         .lines()
@@ -263,4 +263,50 @@ fn dates_are_read_in_the_order_of_training() {
             assert_eq!(found[0].1, found[1].1, "{level} {day_first}");
         }
     }
+}
+
+#[test]
+fn an_export_without_rows_predicts_new_ones_as_the_release_does() {
+    let place = folder();
+    let at = place.path();
+    for (level, out) in [("edge", "edge"), ("node", "node")] {
+        let settings: &[&str] = match level {
+            "edge" => &["--level", "edge"],
+            _ => &["--level", "node", "--epsilon", "8", "--epochs", "2"],
+        };
+        trained(at, settings, out);
+        let export = format!("{out}-export");
+        progap_in(at, &["export", out, &export, "--date", "2026-01-31"]).ok();
+        progap_in(at, &["verify", &export]).ok();
+        let files: Vec<String> = std::fs::read_dir(at.join(&export))
+            .expect("an export")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        assert!(
+            files.contains(&"schema.json".to_string()) && !files.contains(&"private".to_string()),
+            "{files:?}"
+        );
+        // No row, and no id but where ids are: the schema has columns, categories and scale.
+        let schema = std::fs::read_to_string(at.join(&export).join("schema.json")).expect("a schema");
+        assert!(schema.contains("town=Oslo") && !schema.contains("p17"), "{schema}");
+        let rows = |release: &str| {
+            progap_in(at, &["predict", release, "--rows", "later.csv", "--date", "2026-01-31"]).stdout
+        };
+        let (own, exported) = (rows(out), rows(&export));
+        assert_eq!(predictions(&own), predictions(&exported));
+        assert!(own.lines().skip(1).all(|line| line.contains(",features,")), "{own}");
+        // About its own nodes it still says nothing.
+        let refused = progap_in(at, &["predict", &export]);
+        assert!(
+            !refused.success && refused.stderr.contains("rows of the nodes") || level == "node",
+            "{}",
+            refused.stderr
+        );
+    }
+    // A schema of another release is found.
+    let other = std::fs::read(at.join("node-export/schema.json")).expect("a schema");
+    let mut schema: serde_json::Value = serde_json::from_slice(&other).expect("JSON");
+    schema["width"] = 3.into();
+    std::fs::write(at.join("edge-export/schema.json"), schema.to_string()).expect("written");
+    progap_in(at, &["predict", "edge-export", "--rows", "later.csv"]).refused(&["schema.json", "checksum"]);
 }

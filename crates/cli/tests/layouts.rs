@@ -71,10 +71,7 @@ fn a_snap_edge_list_with_a_header() {
     for said in [&check, &train] {
         let words: Vec<&str> = said.split_whitespace().collect();
         let said = words.join(" ");
-        assert!(
-            said.contains("no edge has an edge back") && said.contains("--undirected adds the other"),
-            "{said}"
-        );
+        assert!(said.contains("no edge has an edge back") && said.contains("give --undirected"), "{said}");
     }
     let turned = ["inspect", "com-ring.txt", "--labels", "departments.csv", "--undirected", "--json"];
     let turned = progap_in(folder.path(), &turned).json();
@@ -258,11 +255,7 @@ fn a_column_of_ids_is_left_out_or_asked_about() {
     assert!(check.contains("look like ids: \"account\""), "{check}");
     let node = ["check", ".", "--level", "node", "--json"];
     let asked = progap_in(folder.path(), &node);
-    assert!(
-        !asked.success && asked.stderr.contains("--drop account, or --number account"),
-        "{}",
-        asked.stderr
-    );
+    assert!(!asked.success && asked.stderr.contains("--drop account, --number account"), "{}", asked.stderr);
     for flag in ["--drop", "--number"] {
         assert!(progap_in(folder.path(), &[&node[..], &[flag, "account"]].concat()).success, "{flag}");
     }

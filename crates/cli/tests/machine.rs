@@ -1,5 +1,5 @@
-//! A machine that misbehaves, and users who share it: permissions, core dumps, threads that cannot start, files that are cut
-//! short, and runs that begin at the same moment.
+//! A machine that misbehaves, and users who share it: permissions, core dumps, threads that cannot start, files that
+//! are cut short, and runs that begin at the same moment.
 #![cfg(unix)]
 
 mod common;
@@ -84,8 +84,8 @@ fn what_a_run_keeps_while_it_trains_is_for_its_owner() {
     }
 }
 
-/// The system is told not to write this process to disk: neither by a crash, nor at the wish of another process of the same
-/// user.
+/// The system is told not to write this process to disk: neither by a crash, nor at the wish of another process of the
+/// same user.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_crash_leaves_no_memory_on_disk() {
@@ -172,7 +172,8 @@ fn a_mapped_file_that_is_cut_short_ends_in_a_sentence() {
     let at = place.path();
     std::fs::copy(at.join("g.progap"), at.join("whole")).expect("copied");
     let mut said = 0;
-    // Sooner or later it is cut short while it is read; before that it cannot be opened, and after that it is not needed.
+    // Sooner or later it is cut short while it is read; before that it cannot be opened, and after that it is not
+    // needed.
     for delay in (0..60).map(|step| Duration::from_micros(500 * step)) {
         std::fs::copy(at.join("whole"), at.join("g.progap")).expect("copied");
         let _ = std::fs::remove_dir_all(at.join("r"));
@@ -243,7 +244,8 @@ fn runs_that_begin_at_once_get_names_of_their_own() {
     }
 }
 
-/// A second process that resumes a run in its first moments never ends in a folder that is gone, or a charge without a run.
+/// A second process that resumes a run in its first moments never ends in a folder that is gone, or a charge without a
+/// run.
 #[test]
 fn a_run_that_is_resumed_while_it_begins_is_not_lost() {
     let place = workplace();

@@ -1,4 +1,5 @@
-//! Nothing that exists is replaced without `--force`, what is read never is, and nothing is written into a release or a run.
+//! Nothing that exists is replaced without `--force`, what is read never is, and nothing is written into a release or a
+//! run.
 
 mod common;
 

@@ -68,7 +68,7 @@ fn a_table_with_gaps_goes_all_the_way() {
             let told = progap_in(at, &["predict", &out, "--unlabelled", "--out", &file]);
             assert!(told.success && told.stdout.contains("100 nodes"), "{}", told.stderr);
             let all = std::fs::read_to_string(at.join(&file)).expect("predictions");
-            assert!(all.starts_with("id,class,labelled,p(blue),p(red)\np"), "{all}");
+            assert!(all.starts_with("id,class,labelled,p(blue),p(red),used,release,date\np"), "{all}");
             assert_eq!(all.matches(",false,").count(), 100, "{all}");
             let statement = progap_in(at, &["inspect", &out]).ok();
             assert!(statement.contains("which have a label (100 of 200)"), "{statement}");
@@ -177,7 +177,7 @@ fn nodes_receive_along_the_edges_that_are_asked_for() {
     let hint = progap_in(at, &["check", "g"]).stdout;
     assert!(hint.contains("--direction both") && hint.contains("--symmetrise"), "{hint}");
     progap_in(at, &["train", "g", "--level", "node", "--direction", "both"])
-        .refused(&["--direction both", "--method views"]);
+        .refused(&["both directions", "--method progap-views"]);
     // A refusal would tell that every edge has an edge back: the data owner is told instead.
     let check = progap_in(at, &["check", "g", "--symmetrise", "--direction", "both"]).ok();
     assert!(check.contains("both directions say the same") && check.contains("--direction in"), "{check}");
@@ -227,7 +227,7 @@ fn weights_say_which_edges_count() {
             .json();
     assert_eq!(kept["test_accuracy"].as_f64(), with);
     let sage = ["train", "g", "--weights", "--weight-bound", "1", "--level", "none", "--method", "sage"];
-    progap_in(at, &sage).refused(&["sage", "leave the weights out", "--method progap"]);
+    progap_in(at, &sage).refused(&["sage", "leave the weights out", "--method progap-labels"]);
     progap_in(at, &["train", "g", "--weights=strength", "--weight-bound", "1"])
         .refused(&["weights column", "--weights=COLUMN"]);
     // A maximum is declared, not computed: the largest weight is one edge's. What lies above it counts as much as it.
@@ -277,7 +277,7 @@ fn rare_classes_count_at_node_level_by_noisy_counts() {
     let (plain, balanced) = (recall(&[]), recall(&["--class-weights", "balanced"]));
     assert!(balanced > plain + 0.05 && balanced > 0.8, "{plain} {balanced}");
     progap_in(at, &["train", "g", "--level", "node", "--method", "dp-gnn", "--class-weights", "balanced"])
-        .refused(&["--class-weights balanced", "--method progap"]);
+        .refused(&["balanced class weights", "--method progap-labels"]);
 }
 
 /// A rare class of which neither features nor edges tell anything: accuracy is high, and worth nothing.
@@ -292,9 +292,9 @@ fn a_model_that_does_no_better_than_without_one_says_so() {
         edges += &format!("{node},{}\n", (node * 7 + 1) % 300);
     }
     put(at, &[("g/nodes.csv", nodes.as_bytes()), ("g/edges.csv", edges.as_bytes())]);
-    for method in ["views", "progap"] {
+    for method in ["progap-views", "progap-labels"] {
         let train = ["train", "g", "--method", method, "--seed", "1", "--epochs", "20"];
-        let train = if method == "views" { &train[..6] } else { &train[..] };
+        let train = if method == "progap-views" { &train[..6] } else { &train[..] };
         let shown = progap_in(at, &[train, &["--out", method]].concat()).ok();
         for part in
             ["no better than", "the most frequent class (balanced accuracy 50.0 %)", "the features alone"]

@@ -306,8 +306,17 @@ addEventListener("load", () => {
 fn no_table_of_an_experiment_is_clipped() {
     let place = workplace();
     let run = ["experiment", "table2", "--data-sets", "<i>net", "--runs", "1", "--levels", "none,edge"];
-    let more =
-        ["--methods", "views,progap,mlp", "--preset", "both", "--set", "epochs=2", "--out", "e", "--quiet"];
+    let more = [
+        "--methods",
+        "progap-views,progap,mlp",
+        "--preset",
+        "both",
+        "--set",
+        "epochs=2",
+        "--out",
+        "e",
+        "--quiet",
+    ];
     progap_in(place.path(), &[&run[..], &more].concat()).ok();
     let page = read(place.path().join("e/report.html"));
     assert!(page.contains("<table class=\"many\" role=\"table\"") && page.contains("data-label=\"delta\""));

@@ -55,7 +55,7 @@ fn an_export_says_who_signed_it_and_nobody_else_did() {
 
     // Without being asked for, a signature shows nothing about its maker.
     let unasked = verify(at, &["e"]).ok();
-    assert!(unasked.contains(&me) && unasked.contains("not asked for") && unasked.contains("--signer"));
+    assert!(unasked.contains(&me) && unasked.contains("not asked for") && unasked.contains("(signer)"));
     let unasked = verify(at, &["e", "--json"]).json();
     assert_eq!(unasked["signature"]["asked_for"], false);
 
@@ -109,7 +109,7 @@ fn nothing_can_be_changed_in_what_is_signed() {
     let at = place.path();
     let signed = |name: &str| format!("e/{name}");
     let files = common::runs::contents(&at.join("e"));
-    assert!(files.len() == 11, "{:?}", files.keys());
+    assert!(files.len() == 12, "{:?}", files.keys());
     for (name, content) in &files {
         // One bit in the middle.
         let mut changed = content.clone();
@@ -334,4 +334,64 @@ print('verified')
         Some((ok, said)) => assert!(ok && said.trim() == "verified", "{said}"),
         None => {}
     }
+}
+
+#[test]
+fn signed_predictions_are_those_that_were_signed() {
+    let place = workplace();
+    let at = place.path();
+    for file in ["p.csv", "p.json", "p.parquet"] {
+        progap_in(at, &["predict", "r", "--out", file, "--sign", "me.key", "--date", "2026-01-31"]).ok();
+        let said = verify(at, &[file, "--signer", "me.pub"]).ok();
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            said.contains("as asked for") && said.contains("2026-01-31") && said.contains("features"),
+            "{said}"
+        );
+    }
+    let told = verify(at, &["p.csv", "--json"]).json();
+    assert_eq!((&told["ok"], &told["signature"]["asked_for"]), (&true.into(), &false.into()));
+    let manifest = Command::new("sha256sum").arg(at.join("r/manifest.json")).output().expect("a sum").stdout;
+    let manifest = String::from_utf8(manifest).expect("text")[..64].to_string();
+    assert!(told.to_string().contains(&manifest));
+    let text = String::from_utf8(read(at, "p.csv")).expect("text");
+    let ends = |line: &str| line.ends_with(&format!("{},2026-01-31", &manifest[..16]));
+    assert!(text.lines().skip(1).count() == 300 && text.lines().skip(1).all(ends), "{text}");
+
+    progap_in(at, &["key", "new", "other"]).ok();
+    wrong(verify(at, &["p.csv", "--signer", "other.pub"]), &["not by key"]);
+    // A changed prediction, a changed fact, and a signature of other predictions.
+    put(
+        at,
+        &[
+            ("changed.csv", text.replacen("true", "false", 1).as_bytes()),
+            ("changed.csv.sig", &read(at, "p.csv.sig")[..]),
+        ],
+    );
+    wrong(verify(at, &["changed.csv", "--signer", "me.pub"]), &["not those that were signed"]);
+    let note = String::from_utf8(read(at, "p.csv.sig")).expect("text");
+    put(
+        at,
+        &[
+            ("dated.csv", text.as_bytes()),
+            ("dated.csv.sig", note.replace("2026-01-31", "2026-02-01").as_bytes()),
+        ],
+    );
+    wrong(verify(at, &["dated.csv", "--signer", "me.pub"]), &["no signature of these predictions"]);
+    put(at, &[("spaced.csv", text.as_bytes()), ("spaced.csv.sig", format!("{note} ").as_bytes())]);
+    wrong(verify(at, &["spaced.csv", "--signer", "me.pub"]), &["was changed"]);
+    put(at, &[("other.csv", text.as_bytes()), ("other.csv.sig", &read(at, "p.json.sig")[..])]);
+    wrong(verify(at, &["other.csv"]), &["not those that were signed"]);
+    put(
+        at,
+        &[("bare.csv", text.as_bytes()), ("broken.csv", text.as_bytes()), ("broken.csv.sig", &b"{}"[..])],
+    );
+    verify(at, &["bare.csv"]).refused(&["bare.csv", "no signature"]);
+    verify(at, &["broken.csv"]).refused(&["broken.csv.sig", "no version"]);
+    // Nothing is written where a key cannot be used, or something would be replaced.
+    progap_in(at, &["predict", "r", "--out", "q.csv", "--sign", "me.pub"]).refused(&["me.pub"]);
+    assert!(!at.join("q.csv").exists());
+    put(at, &[("q.csv.sig", &b"mine"[..])]);
+    progap_in(at, &["predict", "r", "--out", "q.csv", "--sign", "me.key"]).refused(&["q.csv.sig", "--force"]);
+    assert!(!at.join("q.csv").exists());
 }

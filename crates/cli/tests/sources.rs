@@ -27,7 +27,8 @@ fn code(text: &str) -> String {
     let mut code = String::new();
     for line in text.lines() {
         let line = line.split("//").next().unwrap_or_default();
-        // Every second piece between quotes is a text; close enough for a keyword that stands in no text with a quote in it.
+        // Every second piece between quotes is a text; close enough for a keyword that stands in no text with a quote
+        // in it.
         code.extend(line.split('"').step_by(2));
         code.push('\n');
     }

@@ -39,9 +39,9 @@ fn a_bound_on_memory_changes_no_bit_of_a_release() {
     let at = place.path();
     put_network(at, 20_000, 12);
     let cases: [&[&str]; 11] = [
-        &["--method", "views"],
-        &["--method", "progap", "--epochs", "3"],
-        &["--method", "progap", "--epochs", "3", "--messages", "embeddings", "--depth", "1"],
+        &["--method", "progap-views"],
+        &["--method", "progap-labels", "--epochs", "3"],
+        &["--method", "progap-labels", "--epochs", "3", "--messages", "embeddings", "--depth", "1"],
         &["--method", "gap", "--epochs", "3"],
         &["--method", "gap", "--epochs", "3", "--level", "none"],
         &["--method", "gap", "--epochs", "2", "--level", "node", "--epsilon", "8"],
@@ -49,7 +49,7 @@ fn a_bound_on_memory_changes_no_bit_of_a_release() {
         &["--method", "lpgnet", "--epochs", "3", "--level", "none"],
         &["--method", "mlp", "--epochs", "3"],
         &["--level", "node", "--epsilon", "8", "--epochs", "2"],
-        &["--level", "none", "--method", "progap", "--epochs", "3"],
+        &["--level", "none", "--method", "progap-labels", "--epochs", "3"],
     ];
     for case in cases {
         let train = |out: &str, more: &[&str]| {
@@ -99,8 +99,8 @@ fn a_run_keeps_to_its_bound_on_memory() {
     let file = std::fs::metadata(at.join("g.progap")).expect("a file").len();
     assert!(file > 330_000_000, "{file}");
     let cases: [(&str, u64, &[&str]); 4] = [
-        ("views", 300, &["--depth", "1"]),
-        ("progap", 300, &["--depth", "1", "--epochs", "2"]),
+        ("progap-views", 300, &["--depth", "1"]),
+        ("progap-labels", 300, &["--depth", "1", "--epochs", "2"]),
         // What it encodes is another 310 MB.
         ("gap", 400, &["--depth", "1", "--epochs", "2", "--hidden", "64"]),
         // What its last stage reads is 170 MB, and what it is made of as much again.
@@ -150,18 +150,18 @@ fn what_holds_edges_in_memory_is_refused_before_anything_is_spent() {
     let budget = ["--data", "g.progap", "--epsilon", "9", "--delta", "1e-6"];
     progap_in(at, &[&["ledger", "init", "b.db"], &budget[..]].concat()).ok();
     let cases: [(&[&str], &str); 6] = [
-        (&["--method", "edge-rand", "--epsilon", "8"], "--method progap"),
-        (&["--method", "sage", "--level", "none"], "--method progap"),
-        (&["--method", "dp-gnn", "--level", "node", "--epsilon", "8"], "--method progap"),
-        (&["--direction", "out"], "--direction"),
-        (&["--direction", "both"], "--direction"),
+        (&["--method", "edge-rand", "--epsilon", "8"], "--method progap-labels"),
+        (&["--method", "sage", "--level", "none"], "--method progap-labels"),
+        (&["--method", "dp-gnn", "--level", "node", "--epsilon", "8"], "--method progap-labels"),
+        (&["--direction", "out"], "sources become targets"),
+        (&["--direction", "both"], "sources become targets"),
         (&["--level", "node", "--epsilon", "8", "--bounding", "sample"], "--bounding weight"),
     ];
     for (case, remedy) in cases {
         let begin: &[&str] = &["train", "g.progap", "--memory", "8G", "--out", "r"];
         let order: &[&str] = if case.contains(&"none") { &[] } else { &["--order", "public"] };
         let ledger: &[&str] = if case.contains(&"--level") { &[] } else { &["--ledger", "b.db"] };
-        progap_in(at, &[begin, order, ledger, case].concat()).refused(&["cannot keep to --memory", remedy]);
+        progap_in(at, &[begin, order, ledger, case].concat()).refused(&["cannot keep to a bound", remedy]);
         assert!(!at.join("r").exists(), "{case:?}");
     }
     let shown = progap_in(at, &["ledger", "show", "b.db", "--runs", "--json"]).json();

@@ -28,7 +28,7 @@ fn train_predict_verify_and_inspect() {
     assert_eq!(report["release"], "r");
     progap_in(place.path(), &["verify", "r"]).ok();
     assert!(
-        progap_in(place.path(), &["inspect", "r"]).ok().contains("single friendship, in both directions")
+        progap_in(place.path(), &["inspect", "r"]).ok().contains("any one undirected edge was in the data")
     );
     for file in ["p.csv", "p.json", "p.parquet"] {
         progap_in(place.path(), &["predict", "r", "--out", file]).ok();
@@ -42,7 +42,7 @@ fn train_predict_verify_and_inspect() {
     let (header, row) = (two.lines().next().expect("a header"), two.lines().nth(1).expect("a row"));
     for (name, cell) in header.split(',').zip(row.split(',')) {
         match name {
-            "id" | "class" => assert_eq!(all[3][name], cell),
+            "id" | "class" | "used" | "release" | "date" => assert_eq!(all[3][name], cell),
             "labelled" => assert_eq!((&all[3][name], cell), (&serde_json::Value::Bool(true), "true")),
             _ => {
                 let class = name.trim_start_matches("p(").trim_end_matches(')');
@@ -87,15 +87,23 @@ fn what_is_for_the_data_owner_alone_says_so() {
     }
     assert_eq!(report["private"], true);
     let shown = progap_in(at, &[&run[..], &["--out", "s"]].concat()).ok();
+    let (public, owner) = shown.split_once("\nPrivate: for the data owner\n").expect("a heading");
     for name in ["test accuracy", "features only", "majority class", "time"] {
-        let line =
-            shown.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {shown}"));
-        assert!(line.ends_with("for the data owner alone"), "{line}");
+        assert!(
+            owner.lines().any(|line| line.starts_with(name)) && !public.contains(name),
+            "{name}: {shown}"
+        );
     }
-    assert!(shown.contains("computed from private labels without noise"), "{shown}");
+    assert!(public.lines().count() < 14, "{shown}");
     let shown = progap_in(at, &["train", "g.progap", "--epochs", "1", "--out", "e"]).ok();
     assert!(shown.contains("features and labels of all nodes in the clear"), "{shown}");
-    assert!(shown.lines().any(|line| line.starts_with("time") && line.ends_with("for the data owner alone")));
+    let (public, owner) = shown.split_once("\nPrivate: for the data owner\n").expect("a heading");
+    assert!(
+        owner.contains("time") && !public.contains("time") && public.contains("test accuracy"),
+        "{shown}"
+    );
+    let more = progap_in(at, &["train", "g.progap", "--epochs", "1", "--out", "f", "--verbose"]).ok();
+    assert!(more.contains("probabilities") && !shown.contains("probabilities"), "{more}");
 }
 
 #[test]
@@ -254,9 +262,9 @@ fn what_repeats_cost_together() {
     );
 }
 
-/// The defaults are those of the kind of message; flags win.
+/// The defaults are those of the method; flags win.
 #[test]
-fn embeddings_start_from_their_own_defaults() {
+fn a_method_starts_from_its_own_defaults() {
     let place = workplace();
     let at = place.path();
     let settings = |name: &str, flags: &[&str]| -> progap::Settings {
@@ -264,11 +272,11 @@ fn embeddings_start_from_their_own_defaults() {
         progap_in(at, &[&run[..], flags].concat()).ok();
         progap::Release::open(&at.join(name)).expect("a release").settings().expect("settings").clone()
     };
-    let embeddings = ["--messages", "embeddings"];
+    let embeddings = ["--method", "progap"];
     for (level, name) in [(progap::Level::Edge, "edge"), (progap::Level::Node, "node")] {
         // The network is symmetric.
-        let usual = progap::Settings { epochs: 1, ..progap::Settings::plain(level).unit_by_graph() };
-        let usual = progap::Settings { undirected: level == progap::Level::Edge, ..usual };
+        let usual = progap::Settings::of(progap::MethodKind::Progap, level).unit_by_graph();
+        let usual = progap::Settings { epochs: 1, undirected: level == progap::Level::Edge, ..usual };
         let found = settings(name, &[&embeddings[..], &["--level", name]].concat());
         // Batches of a small training set are a share of it.
         assert!(found.batch_size <= usual.batch_size, "{found:?}");
@@ -277,10 +285,10 @@ fn embeddings_start_from_their_own_defaults() {
     let flags = ["--weight-decay", "0.5", "--depth", "3"];
     let chosen = settings("flags", &[&embeddings[..], &flags].concat());
     assert_eq!((chosen.weight_decay, chosen.depth), (0.5, 3));
-    let labels = settings("labels", &["--messages", "labels"]);
+    let labels = settings("labels", &["--method", "progap-labels", "--messages", "labels"]);
     let (messages, usual) = (
         progap::settings::Messages::Labels,
-        progap::Settings::of(progap::Method::Progap, progap::Level::Edge),
+        progap::Settings::of(progap::MethodKind::ProgapLabels, progap::Level::Edge),
     );
     let usual = progap::Settings { undirected: true, ..usual.unit_by_graph() };
     assert_eq!(labels, progap::Settings { epochs: 1, messages, ..usual });
@@ -382,7 +390,7 @@ fn a_seeded_run_states_no_guarantee() {
         for key in [
             "epsilon",
             "delta",
-            "epsilon_friendship",
+            "epsilon_undirected",
             "epsilon_directed",
             "epsilon_all_runs",
             "delta_all_runs",
@@ -420,7 +428,7 @@ fn that_releases_add_up_is_said_without_a_ledger() {
     let place = workplace();
     let at = place.path();
     make_ledger(at, "b.db", "edge-undirected", "5");
-    let run = ["train", "g.progap", "--epochs", "1", "--method", "progap"];
+    let run = ["train", "g.progap", "--epochs", "1", "--method", "progap-labels"];
     let alone = progap_in(at, &[&run[..], &["--out", "r"]].concat()).ok();
     assert!(alone.contains("not counted     releases about the same records add up"), "{alone}");
     let charged = progap_in(at, &[&run[..], &["--out", "s", "--ledger", "b.db"]].concat()).ok();

@@ -23,7 +23,7 @@ fn tells_of_symmetry(statement: &Value) -> bool {
 }
 
 #[test]
-fn on_a_symmetric_graph_the_default_unit_is_the_friendship_and_flags_choose_another() {
+fn on_a_symmetric_graph_the_default_unit_is_the_undirected_edge_and_flags_choose_another() {
     let place = workplace();
     let at = place.path();
     for (out, flags, unit, by_data) in [
@@ -42,10 +42,10 @@ fn on_a_symmetric_graph_the_default_unit_is_the_friendship_and_flags_choose_anot
         let stated = statement(&at.join(out));
         assert_eq!((&report["unit"], &stated["unit"]), (&unit.into(), &unit.into()), "{out}");
         assert_eq!(tells_of_symmetry(&stated), by_data, "{out}: {}", stated["public"]);
-        for key in ["epsilon_friendship", "epsilon_directed"] {
+        for key in ["epsilon_undirected", "epsilon_directed"] {
             assert!(report[key].is_number() && report[key] == stated[key], "{out} {key}: {report}");
         }
-        let own = if unit == "edge" { "epsilon_directed" } else { "epsilon_friendship" };
+        let own = if unit == "edge" { "epsilon_directed" } else { "epsilon_undirected" };
         assert_eq!(stated[own], stated["epsilon"], "{out}");
         let touched = !["mlp", "shallow"].contains(&out);
         assert_eq!(codes(&report).contains(&"directed-unit"), touched && unit == "edge", "{out}");
@@ -63,7 +63,36 @@ fn on_a_symmetric_graph_the_default_unit_is_the_friendship_and_flags_choose_anot
     assert_eq!(std::fs::read_to_string(at.join("again/config.toml")).expect("settings"), config);
     progap_in(at, &["report", "default"]).ok();
     let page = std::fs::read_to_string(at.join("default-report/report.html")).expect("a page");
-    assert!(page.contains("epsilon, friendship") && page.contains("epsilon, one direction"));
+    assert!(page.contains("epsilon, undirected edge") && page.contains("epsilon, one direction"));
+}
+
+/// The owner's name for an edge stands in the statement, on the page, and in exports; it goes with a `.progap` file and
+/// a resumed run.
+#[test]
+fn an_edge_is_called_as_its_owner_calls_it() {
+    let place = workplace();
+    let at = place.path();
+    train(at, "edge", &["--relation", "money transfer"]);
+    let shown = |folder: &str| statement(&at.join(folder))["in_words"].as_str().expect("words").to_string();
+    assert!(
+        shown("edge").contains("any one undirected edge (\u{201c}money transfer\u{201d}) was"),
+        "{}",
+        shown("edge")
+    );
+    assert!(progap_in(at, &["verify", "edge"]).ok().contains("statement"), "the words are checked");
+    progap_in(at, &["report", "edge"]).ok();
+    let page = std::fs::read_to_string(at.join("edge-report/report.html")).expect("a page");
+    assert!(page.contains("what an edge stands for") && page.contains("money transfer"), "{page}");
+    progap_in(at, &["export", "edge", "for-others"]).ok();
+    assert_eq!(shown("for-others"), shown("edge"));
+    progap_in(at, &["data", "convert", "g.progap", "named.progap", "--relation", "contact"]).ok();
+    let node = ["--level", "node", "--epochs", "1", "--out", "node", "--quiet"];
+    progap_in(at, &[&["train", "named.progap"], &node[..]].concat()).ok();
+    assert!(shown("node").contains("list of receivers (\u{201c}contact\u{201d})"), "{}", shown("node"));
+    for name in ["", " payment", "a<b>", "1st", &"p".repeat(41)] {
+        progap_in(at, &["train", "g.progap", "--relation", name, "--out", "x"])
+            .refused(&["relation is named by"]);
+    }
 }
 
 /// A file of settings from before there was a choice means what it meant: one direction, and the published delta.
@@ -95,7 +124,7 @@ fn account_prints_the_noise_of_a_release_to_the_last_digit() {
     let gap = [&["--method", "gap"], &node[..]].concat();
     for (out, flags, same) in [
         ("edge", &["--directed"][..], &["--level", "edge", "--depth", "2"][..]),
-        ("friendship", &[], &["--level", "edge", "--depth", "2", "--undirected"]),
+        ("undirected edge", &[], &["--level", "edge", "--depth", "2", "--undirected"]),
         (
             "gap",
             &["--method", "gap"],
@@ -127,7 +156,7 @@ fn account_prints_the_noise_of_a_release_to_the_last_digit() {
             let found = account["gradient_multiplier"].as_f64().expect("a multiplier");
             assert!((found / used - 1.0).abs() < 1e-14, "{out}: {found} {used}");
         }
-        for key in ["epsilon", "delta", "unit", "epsilon_friendship", "epsilon_directed", "accountant"] {
+        for key in ["epsilon", "delta", "unit", "epsilon_undirected", "epsilon_directed", "accountant"] {
             assert_eq!(account[key], stated[key], "{out} {key}");
         }
         // And back: the noise of the release gives its epsilon.
@@ -146,7 +175,7 @@ fn delta_counts_every_record_and_the_paper_keeps_its_own_rule() {
     let node = ["--level", "node", "--batch-size", "100"];
     let dp_gnn = [&["--method", "dp-gnn"], &node[..]].concat();
     let paper = [&["--preset", "paper"], &node[..]].concat();
-    // 1,500 nodes of which about 1,125 train; about 20,000 friendships.
+    // 1,500 nodes of which about 1,125 train; about 20,000 undirected edges.
     for (out, flags, delta) in [
         ("edge", &[][..], 1e-6),
         ("directed", &["--directed"], 1e-6),
@@ -167,12 +196,12 @@ fn delta_counts_every_record_and_the_paper_keeps_its_own_rule() {
     let near = train(at, "near", &["--delta", "1e-5"]);
     assert!(codes(&near).contains(&"delta"), "{near}");
     let magnitude = statement(&at.join("near"))["public"].to_string();
-    assert!(magnitude.contains("order of magnitude of the number of friendships"), "{magnitude}");
+    assert!(magnitude.contains("order of magnitude of the number of undirected edges"), "{magnitude}");
     let above = |flags: &[&str], parts: &[&str]| {
         progap_in(at, &[&QUICK[..], &["--out", "above"], flags].concat()).refused(parts);
         assert!(!at.join("above").exists());
     };
-    above(&["--delta", "2e-5"], &["the delta 2e-5", "at most 1e-5", "friendships"]);
+    above(&["--delta", "2e-5"], &["the delta 2e-5", "at most 1e-5", "undirected edges"]);
     above(&[&node[..], &["--delta", "1e-3"]].concat(), &["at most 1e-4", "nodes"]);
 }
 
@@ -219,8 +248,8 @@ fn at_node_level_the_summary_says_whose_record_the_other_side_is() {
     let node = ["train", "g.progap", "--level", "node", "--epochs", "1", "--batch-size", "100", "--out", "r"];
     let shown = progap_in(at, &node).ok();
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("owner only every edge has an edge back"), "{shown}");
-    assert!(words.contains("the other side of each friendship is in the friend's record"), "{shown}");
+    assert!(words.contains("note every edge has an edge back"), "{shown}");
+    assert!(words.contains("the other side of each undirected edge is in the neighbour's record"), "{shown}");
 }
 
 #[test]
@@ -228,19 +257,19 @@ fn a_flag_that_does_nothing_is_refused_by_name() {
     let place = workplace();
     let at = place.path();
     for (flags, parts) in [
-        (&["--clip", "1"][..], ["--clip has no effect", "--level node"]),
-        (&["--batch-size", "64"], ["--batch-size has no effect", "--level node"]),
-        (&["--max-degree", "10"], ["--max-degree has no effect", "--level node"]),
-        (&["--bounding", "cap"], ["--bounding has no effect", "--level node"]),
-        (&["--gradient-noise-ratio", "1"], ["--gradient-noise-ratio has no effect", "--level node"]),
-        (&["--encoder-layers", "1"], ["--encoder-layers has no effect", "--method gap"]),
+        (&["--clip", "1"][..], ["--clip has no effect", "level node"]),
+        (&["--batch-size", "64"], ["--batch-size has no effect", "level node"]),
+        (&["--max-degree", "10"], ["--max-degree has no effect", "level node"]),
+        (&["--bounding", "cap"], ["--bounding has no effect", "level node"]),
+        (&["--gradient-noise-ratio", "1"], ["--gradient-noise-ratio has no effect", "level node"]),
+        (&["--encoder-layers", "1"], ["--encoder-layers has no effect", "the method gap"]),
         (
             &["--method", "gap", "--messages", "labels"],
-            ["--messages has no effect", "--method progap and --method views"],
+            ["--messages has no effect", "the method progap-labels and the method progap-views"],
         ),
-        (&["--method", "gap", "--layerwise"], ["--layerwise has no effect", "--method progap"]),
+        (&["--method", "gap", "--layerwise"], ["--layerwise has no effect", "the method progap-labels"]),
         (&["--method", "edge-rand", "--accounting", "rdp"], ["--accounting has no effect", "delta of zero"]),
-        (&["--level", "node", "--directed"], ["--directed has no effect", "--level edge"]),
+        (&["--level", "node", "--directed"], ["--directed has no effect", "level edge"]),
         (&["--method", "mlp", "--directed"], ["--directed has no effect", "no edge"]),
         (&["--method", "mlp", "--undirected"], ["--undirected has no effect", "no edge"]),
         (&["--level", "node", "--method", "mlp", "--undirected"], ["--undirected has no effect", "no edge"]),
@@ -250,7 +279,7 @@ fn a_flag_that_does_nothing_is_refused_by_name() {
         (&["--method", "mlp", "--epsilon", "2"], ["--epsilon has no effect", "costs nothing"]),
         (&["--method", "mlp", "--delta", "1e-6"], ["--delta has no effect", "costs nothing"]),
         (&["--depth", "0", "--epsilon", "2"], ["--epsilon has no effect", "costs nothing"]),
-        (&["--level", "none", "--epsilon", "2"], ["--epsilon has no effect", "--level none"]),
+        (&["--level", "none", "--epsilon", "2"], ["--epsilon has no effect", "level none"]),
     ] {
         for command in [&["train", "g.progap", "--out", "r"][..], &["check", "g.progap"]] {
             progap_in(at, &[command, flags].concat()).refused(&parts);

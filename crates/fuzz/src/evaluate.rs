@@ -9,7 +9,7 @@ use peak_alloc::PeakAlloc;
 use crate::Target;
 
 /// No case may allocate more at a time; no case is longer than half a megabyte.
-pub const MOST_BYTES: usize = 256 << 20;
+pub const MAX_BYTES: usize = 256 << 20;
 /// No case may take longer, on a machine that does other things too.
 pub const LONGEST: Duration = Duration::from_secs(10);
 
@@ -51,7 +51,7 @@ pub fn evaluate(target: &Target, case: &[u8], memory: &PeakAlloc) -> Evaluation 
             "panicked: {}",
             SAID.lock().map(|said| said.clone()).unwrap_or_default().replace('\n', " ")
         ))
-    } else if bytes > MOST_BYTES {
+    } else if bytes > MAX_BYTES {
         Some(format!("allocated {} MB", bytes >> 20))
     } else if took > LONGEST {
         Some(format!("took {:.1} s", took.as_secs_f64()))

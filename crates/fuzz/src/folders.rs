@@ -1,7 +1,7 @@
 //! Releases, exports, runs and ledgers: folders and files that lie on a disk.
 //!
-//! A case is a byte that chooses a file of a whole folder, and what stands in that file instead. The whole folders are in
-//! `fuzz/corpus`; [`renew`] makes them anew when their format changes.
+//! A case is a byte that chooses a file of a whole folder, and what stands in that file instead. The whole folders are
+//! in `fuzz/corpus`; [`renew`] makes them anew when their format changes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -218,7 +218,7 @@ fn settings(level: Level) -> Settings {
         batch_size: 10,
         hidden: 4,
         seed: Some(7),
-        ..Settings::of(progap::Method::Progap, level)
+        ..Settings::of(progap::MethodKind::ProgapLabels, level)
     }
 }
 
@@ -249,7 +249,7 @@ pub fn renew() -> Result<(), Box<dyn std::error::Error>> {
         if epochs == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     match progap::train(&network(), &secure).observer(&mut stop).into_folder(fresh("run")) {
-        Err(progap::Error::Interrupted(_)) => {}
+        Err(error) if error.is_interrupted() => {}
         Err(error) => return Err(error.into()),
         Ok(_) => return Err("the run was not interrupted".into()),
     }

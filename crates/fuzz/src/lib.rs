@@ -1,8 +1,9 @@
 //! Inputs that a stranger may hand us, damaged in every way.
 //!
-//! A [`Target`] is a function of bytes that must come to an end: with a result or with an error in words, soon and in bounded memory.
-//! The same functions are run by libFuzzer (`fuzz/`, which needs a nightly compiler) and by the deterministic mutator here, which
-//! needs nothing: bounded in the tests, and as long as one likes by `cargo run --release -p progap-fuzz -- --cases 10000000`.
+//! A [`Target`] is a function of bytes that must come to an end: with a result or with an error in words, soon and in
+//! bounded memory. The same functions are run by libFuzzer (`fuzz/`, which needs a nightly compiler) and by the
+//! deterministic mutator here, which needs nothing: bounded in the tests, and as long as one likes by `cargo run
+//! --release -p progap-fuzz -- --cases 10000000`.
 //!
 //! A case is named by target, seed and number, and [`mutate::case`] makes it again at any time.
 #![forbid(unsafe_code)]

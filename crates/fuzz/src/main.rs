@@ -103,7 +103,8 @@ fn all(chosen: &[Target], cases: u64, seed: u64, threads: u64) -> Outcome<bool> 
     })?;
     let tallies = tallies.into_inner()?;
     println!(
-        "| target | cases | failures | slowest case | largest allocation | cases per second |\n|---|---|---|---|---|---|"
+        "| target | cases | failures | slowest case | largest allocation | cases per second \
+         |\n|---|---|---|---|---|---|"
     );
     let mut total = Tally::default();
     for target in chosen {

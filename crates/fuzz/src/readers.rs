@@ -121,10 +121,11 @@ pub fn csv(content: &[u8]) {
         for how in [Preparation::Standardise, Preparation::RowByRow] {
             let like =
                 dataset.clone().prepared(how).expect("what was read is finite, and so is what becomes of it");
+            let schema = table::Schema::of(&like).expect("the parts of a data set fit together");
             // And any table can be read as if it came later: the same, or whatever stands for edges.
             for later in [nodes, edges] {
                 let options = LaterOptions { lenient: later == edges, ..LaterOptions::default() };
-                let _ = table::read_later(LaterTable::Csv(later), &like, &options);
+                let _ = table::read_later(LaterTable::Csv(later), &schema, &options);
             }
         }
     }

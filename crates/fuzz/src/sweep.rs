@@ -75,7 +75,8 @@ impl Tally {
     }
 }
 
-/// Runs the cases of some numbers. Before each its number is written to `at`, so that who watches knows which one did not end.
+/// Runs the cases of some numbers. Before each its number is written to `at`, so that who watches knows which one did
+/// not end.
 pub fn run(target: &Target, seed: u64, numbers: Range<u64>, memory: &PeakAlloc, at: Option<&File>) -> Tally {
     let seeds = (target.seeds)();
     let start = Instant::now();

@@ -1,11 +1,11 @@
-//! Keys, signatures, comparisons and settings: what is parsed by itself.
+//! Keys, signatures, requests to a server, comparisons and settings: what is parsed by itself.
 
 use std::sync::LazyLock;
 
-use progap::experiment::{CustomFile, DataSpec, Options, changed};
 use progap::release::Statement;
 use progap::signature::{PublicKey, SecretKey};
 use progap::{Level, Settings};
+use progap_experiments::{CustomFile, DataSpec, Options, changed};
 use serde_json::json;
 
 use crate::{Target, contents};
@@ -14,6 +14,12 @@ use crate::{Target, contents};
 pub fn targets() -> Vec<Target> {
     vec![
         Target { name: "key", run: key, seeds: || contents(&["fuzz/corpus/key"]), weight: 1500 },
+        Target {
+            name: "request",
+            run: progap_server::parse_anything,
+            seeds: || contents(&["fuzz/corpus/request"]),
+            weight: 1500,
+        },
         Target { name: "signature", run: signature, seeds: signed, weight: 150 },
         Target {
             name: "experiment",
@@ -85,7 +91,8 @@ pub fn change(content: &[u8]) {
         changes.push((name.trim().to_string(), value));
     }
     for level in [Level::None, Level::Edge, Level::Node] {
-        if let Ok(settings) = changed(&Settings::of(progap::Method::Progap, level), &changes) {
+        if let Ok(settings) = changed(&Settings::of(progap::MethodKind::ProgapLabels, level).into(), &changes)
+        {
             let _ = settings.checked();
         }
     }

@@ -19,7 +19,8 @@ const LEAST: u64 = 40;
 /// How many cases have ended.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// Ends the process, and with it the test, where nothing ends for a minute: a case that hangs cannot be stopped otherwise.
+/// Ends the process, and with it the test, where nothing ends for a minute: a case that hangs cannot be stopped
+/// otherwise.
 fn watch() {
     std::thread::spawn(|| {
         let mut before = u64::MAX;

@@ -83,6 +83,7 @@ fn dataset(nodes: usize, edges: usize) -> Dataset {
         feature_names: vec![],
         numbers: vec![],
         undeclared: vec![],
+        relation: None,
         split: None,
         node_ids: NodeIds::Position,
     })

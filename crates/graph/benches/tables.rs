@@ -137,6 +137,7 @@ fn random(nodes: usize, edges: usize, node_ids: NodeIds) -> progap_graph::Result
         feature_names: vec![],
         numbers: vec![],
         undeclared: vec![],
+        relation: None,
         split: None,
         node_ids,
     })

@@ -31,7 +31,8 @@ fn main() -> ExitCode {
 
 fn table(sizes: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     println!(
-        "| asked, M edges | nodes | edges | off by | seconds | CPU s | CPU ns/edge | graph MiB | data set MiB | peak MiB | \
+        "| asked, M edges | nodes | edges | off by | seconds | CPU s | CPU ns/edge | graph MiB | data set MiB | peak \
+         MiB | \
          peak/data set |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
@@ -63,7 +64,8 @@ fn measure(million_edges: &str) -> Result<(), Box<dyn std::error::Error>> {
         None => ("unknown".into(), "unknown".into()),
     };
     println!(
-        "| {million_edges} | {nodes} | {edges} | {:+.2} % | {seconds:.2} | {cpu:.2} | {:.0} | {graph:.0} | {whole:.0} | {peak} | \
+        "| {million_edges} | {nodes} | {edges} | {:+.2} % | {seconds:.2} | {cpu:.2} | {:.0} | {graph:.0} | \
+         {whole:.0} | {peak} | \
          {ratio} |",
         (edges as f64 / asked as f64 - 1.0) * 100.0,
         cpu * 1e9 / edges as f64,

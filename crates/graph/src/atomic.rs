@@ -25,8 +25,8 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Starts a file in the target's folder, which must exist. Who may read it is for the user's umask to say; in a folder called
-    /// `private` at most its owner.
+    /// Starts a file in the target's folder, which must exist. Who may read it is for the user's umask to say; in a
+    /// folder called `private` at most its owner.
     pub fn create(target: &Path) -> Result<Self> {
         match folder_of(target).ends_with("private") {
             true => Self::create_private(target),
@@ -73,8 +73,8 @@ impl AtomicFile {
         self.finish(|_| Ok(()), false).map(drop)
     }
 
-    /// As [`AtomicFile::commit`]; the file is locked before it has its name and stays so while what is returned lives. Where the
-    /// file system knows no locks there is none.
+    /// As [`AtomicFile::commit`]; the file is locked before it has its name and stays so while what is returned lives.
+    /// Where the file system knows no locks there is none.
     pub fn commit_locked(self) -> Result<File> {
         self.finish(
             |file| match file.try_lock() {

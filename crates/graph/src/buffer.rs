@@ -10,7 +10,8 @@ use memmap2::Mmap;
 /// Whoever holds values that a [`Buffer`] reads where they lie; kept until the last buffer is gone.
 pub type Owner<T> = Arc<dyn AsRef<[T]> + Send + Sync>;
 
-/// An immutable slice that owns its values, or reads them where they lie: in a memory-mapped file, or with an [`Owner`].
+/// An immutable slice that owns its values, or reads them where they lie: in a memory-mapped file, or with an
+/// [`Owner`].
 ///
 /// It derefs to `[T]`, so code that reads it does not care where the values lie. Cloning a buffer shares what it reads.
 #[derive(Clone)]
@@ -84,7 +85,8 @@ impl<T: Pod> Buffer<T> {
 }
 
 impl Buffer<u8> {
-    /// The bytes from there on as values, where they lie if they are mapped; `None` if they are no whole number of values.
+    /// The bytes from there on as values, where they lie if they are mapped; `None` if they are no whole number of
+    /// values.
     pub fn values_from<T: Pod>(&self, start: usize) -> Option<Buffer<T>> {
         let content = self.get(start..)?;
         if content.len() % size_of::<T>() != 0 {

@@ -7,7 +7,7 @@ use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Problem, Result, Sp
 /// ```
 /// use progap_graph::Dataset;
 ///
-/// // Three people, two columns each; 0 and 1 are friends, and 1 knows 2.
+/// // Three people, two columns each; 0 and 1 are neighbours, and 1 knows 2.
 /// let data = Dataset::builder()
 ///     .edges([(0, 1), (1, 0), (1, 2)])
 ///     .features(2, &[0.5, 1.0, 0.0, 1.0, 0.5, 0.0])
@@ -113,8 +113,8 @@ impl DatasetBuilder {
     /// The data set.
     ///
     /// # Errors
-    /// Parts that do not fit together: lists of other lengths, edges to nodes that are not there, labels beyond the classes, features
-    /// that are not finite.
+    /// Parts that do not fit together: lists of other lengths, edges to nodes that are not there, labels beyond the
+    /// classes, features that are not finite.
     pub fn build(self) -> Result<Dataset> {
         let nodes = self.labels.len();
         let graph = Graph::from_edges(nodes, &self.edges.0, &self.edges.1)?;
@@ -140,6 +140,7 @@ impl DatasetBuilder {
             features,
             numbers: vec![],
             undeclared: vec![],
+            relation: None,
             labels: self.labels.into(),
             class_names,
             feature_names: self.feature_names,

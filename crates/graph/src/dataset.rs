@@ -38,6 +38,8 @@ pub struct DatasetParts {
     pub numbers: Vec<NumberColumn>,
     /// Facts that were read off the rows of a table, as nobody declared them.
     pub undeclared: Vec<Undeclared>,
+    /// What an edge stands for, such as "payment", where its owner named it: for statements and reports.
+    pub relation: Option<String>,
     /// The split, where the data came with one.
     pub split: Option<Split>,
     /// The names of the nodes.
@@ -67,6 +69,7 @@ impl Dataset {
             let (found, expected) = (names as u64, parts.features.columns() as u64);
             return Err(Problem::Length { what: "list of feature names".into(), found, expected }.into());
         }
+        parts.relation.as_deref().map(check_relation).transpose()?;
         scale::check(&parts.numbers, parts.features.columns())?;
         if let Some(split) = parts.split.as_ref().filter(|split| split.len() != nodes) {
             let (found, expected) = (split.len() as u64, nodes as u64);
@@ -153,8 +156,24 @@ impl Dataset {
         &self.0.undeclared
     }
 
-    /// The same data with its number columns brought to scale, and with a column of ones where there are no features at all,
-    /// so that there is something to begin with. Done once: a second time changes nothing.
+    /// What an edge stands for, where its owner named it.
+    pub fn relation(&self) -> Option<&str> {
+        self.0.relation.as_deref()
+    }
+
+    /// The same data with a name for what an edge stands for, such as "payment": statements, reports and exports use
+    /// it.
+    ///
+    /// # Errors
+    /// Anything but 1 to 40 letters, digits, spaces and hyphens, of which a letter is the first.
+    pub fn with_relation(mut self, name: &str) -> Result<Dataset> {
+        check_relation(name)?;
+        self.0.relation = Some(name.to_string());
+        Ok(self)
+    }
+
+    /// The same data with its number columns brought to scale, and with a column of ones where there are no features at
+    /// all, so that there is something to begin with. Done once: a second time changes nothing.
     pub fn prepared(self, how: Preparation) -> Result<Dataset> {
         let mut prepared = self.never_bare()?;
         if prepared.0.numbers.iter().all(|number| number.map.is_some()) {
@@ -245,8 +264,8 @@ impl Dataset {
         self
     }
 
-    /// The same data with a new random split of the nodes that have a label, drawn in the order of their ids: the same whatever order
-    /// they stand in.
+    /// The same data with a new random split of the nodes that have a label, drawn in the order of their ids: the same
+    /// whatever order they stand in.
     pub fn with_random_split(mut self, ratios: Ratios, seed: u64) -> Result<Dataset> {
         let labelled = Split::random(self.labelled(), ratios, seed)?;
         let order = order::of_ids(self.node_ids(), self.nodes());
@@ -284,6 +303,18 @@ impl Dataset {
         }
         (edges > 0).then(|| same as f64 / edges as f64)
     }
+}
+
+/// Names of relations stand in sentences of statements, in pages and in files of other programs.
+fn check_relation(name: &str) -> Result<()> {
+    let fits = |c: char| c.is_alphanumeric() || c == ' ' || c == '-';
+    let first = name.chars().next().is_some_and(char::is_alphabetic);
+    if first && !name.ends_with(' ') && name.chars().count() <= 40 && name.chars().all(fits) {
+        return Ok(());
+    }
+    let problem =
+        "a relation is named by 1 to 40 letters, digits, spaces and hyphens, a letter first, such as payment";
+    Err(Problem::Invalid(problem.into()).into())
 }
 
 fn check_labels(labels: &[u32], nodes: usize, classes: usize) -> Result<()> {

@@ -19,6 +19,52 @@ struct Details {
     file: Option<PathBuf>,
     place: Option<Place>,
     problem: Problem,
+    remedies: Vec<Remedy>,
+}
+
+/// What a caller can do about an error, beyond [`Problem::advice`]: one option of reading, or one other way to the
+/// data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// Name these columns.
+    Columns(Vec<NoColumn>),
+    /// Name the column of this role, such as `label`, `split` or `weights`.
+    Column(&'static str),
+    /// Take this column for the ids.
+    Ids(String),
+    /// Say that the text has this encoding.
+    Encoding(Encoding),
+    /// Say whether the first line is a header.
+    Header,
+    /// Leave a column out.
+    Drop(String),
+    /// Hash the words of a column.
+    Text(String),
+    /// Take a column for categories.
+    Categorical(String),
+    /// Say whether days or months come first in a column.
+    DateOrder(String),
+    /// Correct what was declared of columns.
+    Declared,
+    /// Say which labels are not known.
+    Unknown,
+    /// Read no weights of edges.
+    NoWeights,
+    /// Declare the public maximum of weights.
+    WeightBound,
+    /// Name the array of this role, such as `labels`.
+    Array(&'static str),
+    /// Choose another of several splits.
+    Split,
+    /// Give the table of edges.
+    EdgeFile,
+    /// Give the file of labels.
+    LabelFile,
+    /// Download the data set of this name, or name the folder that has it.
+    Fetch(String),
+    /// Look at the list of known data sets.
+    Names,
 }
 
 /// Where in a file the problem lies.
@@ -65,6 +111,14 @@ pub enum Problem {
     /// Nothing lies at the path.
     #[error("no such {0}")]
     NotThere(&'static str),
+    /// Neither a path nor the name of a data set.
+    #[error("there is no file, folder or data set called {name:?} (nearest names are {nearest})")]
+    UnknownName {
+        /// What was named.
+        name: String,
+        /// Names of data sets that it is nearest to.
+        nearest: String,
+    },
     /// A text in another encoding than is expected, with the one it seems to have.
     #[error("the text is not UTF-8 and looks like {0}")]
     Encoding(Encoding),
@@ -76,7 +130,8 @@ pub enum Problem {
     NoColumns(Vec<NoColumns>),
     /// An edge that names no node by the column of ids, where another column names all of them.
     #[error(
-        "the node {id:?} is not in the column {ids:?} of the node table, but the column {column:?} has all nodes of the edges"
+        "the node {id:?} is not in the column {ids:?} of the node table, but the column {column:?} has all nodes of \
+         the edges"
     )]
     OtherIds {
         /// The id.
@@ -155,7 +210,8 @@ pub enum Problem {
     TextAsWeight(String),
     /// A text column with nearly one value for each node.
     #[error(
-        "the text column has {values} different values for {nodes} nodes, nearly one each, as names have (such as {example:?})"
+        "the text column has {values} different values for {nodes} nodes, nearly one each, as names have (such as \
+         {example:?})"
     )]
     NearlyUnique {
         /// How many different values.
@@ -187,7 +243,8 @@ pub enum Problem {
     AmbiguousLabel(String),
     /// A label that is nearly of its own for each node.
     #[error(
-        "the labels have {values} different values for {nodes} labelled nodes: they look like measurements or names, not like classes"
+        "the labels have {values} different values for {nodes} labelled nodes: they look like measurements or names, \
+         not like classes"
     )]
     NoClasses {
         /// How many different values.
@@ -299,14 +356,18 @@ impl Problem {
                 "raise your limit (quota, or ulimit -f) and try again"
             }
             Problem::Io(_) => "check the path and its permissions",
-            Problem::NotThere(_) => "check the spelling, or give the name of a known data set",
+            Problem::NotThere(_) | Problem::UnknownName { .. } => {
+                "check the spelling, or give the name of a known data set"
+            }
             Problem::Encoding(_) => "say which encoding it has, or save it as UTF-8",
             Problem::Header(_) => "say which it is",
             Problem::NoColumns(_) => "add it, or name the right one",
             Problem::OtherIds { .. } => "name that column",
             Problem::NotRecognised(_) => {
-                "give a folder or pair of node and edge tables (.csv, .csv.gz, .csv.zst, .parquet), an .npz, a .graphml, a \
-                 node-link .json, an edge list with labels, a Facebook100 .mat, a .progap file, or the name of a known data set"
+                "give a folder or pair of node and edge tables (.csv, .csv.gz, .csv.zst, .parquet), an .npz, a \
+                 .graphml, a \
+                 node-link .json, an edge list with labels, a Facebook100 .mat, a .progap file, or the name of a \
+                 known data set"
             }
             Problem::NoLabelFile => "give a file with an id and a label in each line",
             Problem::NoEdgeTable => "give both, or the folder that holds both",
@@ -355,7 +416,38 @@ impl Problem {
 
     /// This problem, somewhere in a file that the caller will name.
     pub fn at(self, place: Place) -> Error {
-        Error(Box::new(Details { file: None, place: Some(place), problem: self }))
+        Error(Box::new(Details { file: None, place: Some(place), problem: self, remedies: vec![] }))
+    }
+
+    /// What a caller can do about it, in the column where it lies.
+    fn remedies(&self, column: Option<&str>) -> Vec<Remedy> {
+        let named = |remedy: fn(String) -> Remedy| column.map(|name| remedy(name.to_string()));
+        let of_column =
+            |remedies: &[fn(String) -> Remedy]| remedies.iter().copied().filter_map(named).collect();
+        match self {
+            Problem::NoColumns(tables) => {
+                vec![Remedy::Columns(tables.iter().flat_map(|table| table.missing.clone()).collect())]
+            }
+            Problem::OtherIds { column, .. } => vec![Remedy::Ids(column.clone())],
+            Problem::Encoding(encoding) => vec![Remedy::Encoding(*encoding)],
+            Problem::Header(_) => vec![Remedy::Header],
+            Problem::NearlyUnique { .. } => of_column(&[Remedy::Drop, Remedy::Text, Remedy::Categorical]),
+            Problem::NotANumber(_) | Problem::NotADate(_) | Problem::DressedNumber(_) => {
+                of_column(&[Remedy::Categorical, Remedy::Drop])
+            }
+            Problem::AmbiguousDate(_) => of_column(&[Remedy::DateOrder]),
+            Problem::Unsupported(_) => of_column(&[Remedy::Drop]),
+            Problem::AmbiguousLabel(_) => vec![Remedy::Unknown],
+            Problem::NoClasses { .. } if column.is_some() => vec![Remedy::Column("label")],
+            Problem::NoClasses { .. } => vec![Remedy::Array("labels")],
+            Problem::TextAsWeight(_) => vec![Remedy::NoWeights],
+            Problem::NotAWeight(_) => vec![Remedy::WeightBound],
+            Problem::UnlistedCategory(_) => vec![Remedy::Declared],
+            Problem::NoEdgeTable => vec![Remedy::EdgeFile],
+            Problem::NoLabelFile => vec![Remedy::LabelFile],
+            Problem::UnknownName { .. } => vec![Remedy::Names],
+            _ => Vec::new(),
+        }
     }
 
     /// This problem in a file as a whole.
@@ -378,6 +470,24 @@ impl Error {
     /// The problem.
     pub fn problem(&self) -> &Problem {
         &self.0.problem
+    }
+
+    /// What a caller can do about it.
+    pub fn remedies(&self) -> Vec<Remedy> {
+        let column = match self.place() {
+            Some(Place::Cell { column, .. } | Place::Value { column, .. } | Place::Column(column)) => {
+                Some(column.as_str())
+            }
+            _ => None,
+        };
+        self.0.remedies.iter().cloned().chain(self.problem().remedies(column)).collect()
+    }
+
+    /// This error, with what can be done about it.
+    #[must_use]
+    pub(crate) fn remedy(mut self, remedy: Remedy) -> Error {
+        self.0.remedies.push(remedy);
+        self
     }
 
     /// Names the file, unless a deeper caller already did.
@@ -411,7 +521,7 @@ impl Error {
 
 impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
-        Error(Box::new(Details { file: None, place: None, problem }))
+        Error(Box::new(Details { file: None, place: None, problem, remedies: vec![] }))
     }
 }
 
@@ -434,7 +544,7 @@ impl From<io::Error> for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Details { file, place, problem } = &*self.0;
+        let Details { file, place, problem, .. } = &*self.0;
         if let Some(file) = file {
             write!(f, "{}: ", file.display())?;
         }

@@ -156,7 +156,8 @@ impl Features {
         Features::Dense { columns: *columns, values: wide.into() }
     }
 
-    /// The same values in half precision: rounded to three digits, and half the room. Sparse rows are filled up with zeros.
+    /// The same values in half precision: rounded to three digits, and half the room. Sparse rows are filled up with
+    /// zeros.
     ///
     /// # Errors
     /// A value beyond 65,504, the largest that half precision has.
@@ -164,7 +165,8 @@ impl Features {
         let most = f16::MAX.to_f32();
         if let Some((row, column, value)) = self.first_beyond(most) {
             let message = format!(
-                "the value {value} of feature column {column} is beyond {most}, the largest in half precision; leave the features as they are"
+                "the value {value} of feature column {column} is beyond {most}, the largest in half precision; leave \
+                 the features as they are"
             );
             return Err(Problem::Invalid(message).at(Place::Node(row as u64)));
         }

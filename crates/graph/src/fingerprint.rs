@@ -171,12 +171,18 @@ mod tests {
     fn number_columns_are_written_as_ever() {
         let expected = [
             "NumberColumn { column: 0, missing: None, bounds: None, map: None }",
-            "NumberColumn { column: 1, missing: Some(9), bounds: None, log: Some(false), map: Some(Bounds { low: -1.0, high: 1e20 }) }",
-            "NumberColumn { column: 2, missing: None, bounds: Some([0.5, 5000.0]), log: Some(true), map: Some(LogBounds { low: 0.5, high: 5000.0 }) }",
+            "NumberColumn { column: 1, missing: Some(9), bounds: None, log: Some(false), map: Some(Bounds \
+             { low: -1.0, high: 1e20 }) }",
+            "NumberColumn \
+             { column: 2, missing: None, bounds: Some([0.5, 5000.0]), log: Some(true), map: Some(LogBounds \
+             { low: 0.5, high: 5000.0 }) }",
             "NumberColumn { column: 3, missing: None, bounds: None, map: Some(SignedLog) }",
-            "NumberColumn { column: 4, missing: None, bounds: None, map: Some(Standard { curve: Straight, mean: 1e-7, deviation: 2.5, bounds: Some([0.0, 9.0]) }) }",
-            "NumberColumn { column: 5, missing: None, bounds: None, map: Some(Standard { curve: Log { floor: 0.25 }, mean: 1e-7, deviation: 2.5, bounds: None }) }",
-            "NumberColumn { column: 6, missing: None, bounds: None, map: Some(Standard { curve: Asinh { centre: -3.0, unit: 0.1 }, mean: 1e-7, deviation: 2.5, bounds: None }) }",
+            "NumberColumn { column: 4, missing: None, bounds: None, map: Some(Standard \
+             { curve: Straight, mean: 1e-7, deviation: 2.5, bounds: Some([0.0, 9.0]) }) }",
+            "NumberColumn { column: 5, missing: None, bounds: None, map: Some(Standard { curve: Log \
+             { floor: 0.25 }, mean: 1e-7, deviation: 2.5, bounds: None }) }",
+            "NumberColumn { column: 6, missing: None, bounds: None, map: Some(Standard { curve: Asinh \
+             { centre: -3.0, unit: 0.1 }, mean: 1e-7, deviation: 2.5, bounds: None }) }",
         ];
         assert_eq!(columns().iter().map(number_text).collect::<Vec<_>>(), expected);
     }
@@ -195,6 +201,7 @@ mod tests {
                 feature_names: vec![],
                 numbers,
                 undeclared: vec![],
+                relation: None,
                 split: None,
                 node_ids: NodeIds::Position,
             })

@@ -29,8 +29,9 @@ struct Counted {
     distinct: OnceLock<usize>,
 }
 
-/// The kept result, or that of counting now. Nobody waits for a count under way: a thread that counts in parallel takes up other work
-/// meanwhile, which may ask for the same; and a process that is forked meanwhile has no thread that would end it.
+/// The kept result, or that of counting now. Nobody waits for a count under way: a thread that counts in parallel takes
+/// up other work meanwhile, which may ask for the same; and a process that is forked meanwhile has no thread that would
+/// end it.
 fn once<T: Copy>(kept: &OnceLock<T>, count: impl FnOnce() -> T) -> T {
     if let Some(&known) = kept.get() {
         return known;
@@ -228,7 +229,7 @@ impl Graph {
     }
 
     /// Takes over what a pass over all edges found.
-    pub(crate) fn know_counts(&self, symmetric: bool, distinct: usize) {
+    pub(crate) fn cache_counts(&self, symmetric: bool, distinct: usize) {
         let _ = self.counted.symmetric.set(symmetric);
         let _ = self.counted.distinct.set(distinct);
     }

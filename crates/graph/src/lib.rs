@@ -39,7 +39,7 @@ pub use atomic::{AtomicFile, AtomicFolder};
 pub use buffer::{Buffer, Owner};
 pub use builder::DatasetBuilder;
 pub use dataset::{Dataset, DatasetParts, UNLABELLED};
-pub use error::{Error, NoColumn, NoColumns, Place, Problem, Result};
+pub use error::{Error, NoColumn, NoColumns, Place, Problem, Remedy, Result};
 pub use features::{Features, single};
 pub use free::free_memory;
 pub use graph::Graph;

@@ -11,7 +11,8 @@ use crate::{Error, Features, Graph, Part, Problem, Result, Split};
 /// The edges that are held at once while a part is read.
 const AT_ONCE: usize = if cfg!(test) { 64 } else { 1 << 21 };
 
-/// The edges into some nodes, without loops and repetitions. Senders are numbered by their place among those that occur.
+/// The edges into some nodes, without loops and repetitions. Senders are numbered by their place among those that
+/// occur.
 ///
 /// Edges are read again for each sum, a block of rows at a time: a process never holds all of its edges.
 #[derive(Debug, Clone)]
@@ -25,7 +26,8 @@ pub struct PartGraph {
     senders: Vec<u32>,
 }
 
-/// Which edges of each sender stay in a part: all, or those at some places among its edges in the part, by ascending receivers.
+/// Which edges of each sender stay in a part: all, or those at some places among its edges in the part, by ascending
+/// receivers.
 #[derive(Debug, Clone, Default)]
 pub struct Staying {
     /// Of each sender, where its places begin; nothing where all edges stay.
@@ -198,11 +200,12 @@ impl PartGraph {
         self.longest
     }
 
-    /// As [`aggregate::wide_sum`]: for every node of the part the sum of what its senders say. `messages` has a row for each of
-    /// [`PartGraph::senders`].
+    /// As [`aggregate::wide_sum`]: for every node of the part the sum of what its senders say. `messages` has a row for
+    /// each of [`PartGraph::senders`].
     ///
     /// # Errors
-    /// Lengths that do not fit; an integer sum that could overflow; edges that have changed. Then `sums` is to be used no more.
+    /// Lengths that do not fit; an integer sum that could overflow; edges that have changed. Then `sums` is to be used
+    /// no more.
     pub fn sum<M, S>(&self, width: usize, messages: &[M], sums: &mut [S]) -> Result<()>
     where
         M: Copy + Send + Sync,
@@ -324,7 +327,7 @@ impl Graph {
 
     /// Takes over what was found out about all edges, so that nobody looks at them again.
     pub fn know(&self, all: Pairs) {
-        self.know_counts(all.values[0] == all.values[1], all.distinct as usize);
+        self.cache_counts(all.values[0] == all.values[1], all.distinct as usize);
     }
 }
 
@@ -379,8 +382,8 @@ impl Split {
     }
 }
 
-/// Borders between this many processes: each holds about as many edges and rows as any other. With `chunk`, borders stand only where every
-/// `chunk`-th training node does, or at the ends.
+/// Borders between this many processes: each holds about as many edges and rows as any other. With `chunk`, borders
+/// stand only where every `chunk`-th training node does, or at the ends.
 pub fn borders(graph: &Graph, split: &Split, processes: usize, chunk: Option<usize>) -> Vec<usize> {
     const ROW_COST: u64 = 16;
     let (nodes, offsets) = (graph.nodes(), graph.offsets());

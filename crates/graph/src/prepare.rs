@@ -22,6 +22,7 @@ use crate::{Dataset, Ratios, Result, transform};
 ///     feature_names: vec![],
 ///     numbers: vec![],
 ///     undeclared: vec![],
+///     relation: None,
 ///     split: None,
 ///     node_ids: NodeIds::Position,
 /// })?;
@@ -64,6 +65,7 @@ mod tests {
             feature_names: vec![],
             numbers: vec![],
             undeclared: vec![],
+            relation: None,
             split: None,
             node_ids: NodeIds::Position,
         })

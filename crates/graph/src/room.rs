@@ -1,13 +1,14 @@
-//! Room in memory for what a file announces or unpacks to: where there is none, that is an error in words and not the end of the
-//! process. A small compressed file may hold thousands of times its size.
+//! Room in memory for what a file announces or unpacks to: where there is none, that is an error in words and not the
+//! end of the process. A small compressed file may hold thousands of times its size.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::Problem;
 use crate::free::{free_memory, own_memory};
 
-/// Bytes that must be free beside a list at least this large: the buffers that unpack it are taken without asking, and must not end
-/// the process. Above the 32 MiB up to which the allocator learns from what is freed, so that asking leaves no trace.
+/// Bytes that must be free beside a list at least this large: the buffers that unpack it are taken without asking, and
+/// must not end the process. Above the 32 MiB up to which the allocator learns from what is freed, so that asking
+/// leaves no trace.
 const BESIDE: usize = 40 << 20;
 
 /// How many bytes are given before the system is asked again what is free.

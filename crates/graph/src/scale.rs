@@ -1,17 +1,17 @@
 //! Columns of numbers in units of their own, and the maps that bring them to one scale.
 //!
-//! People's tables hold incomes in pounds beside ages in years. A [`Dataset`](crate::Dataset) keeps such columns as they
-//! are, and lists them as [`NumberColumn`]s; everything that is not listed (one-hot columns, words, indicators, what
-//! somebody prepared before) is used as it is. Who trains says which [`Preparation`] is allowed, as that depends on what
-//! is public:
+//! People's tables hold incomes in pounds beside ages in years. A [`Dataset`](crate::Dataset) keeps such columns as
+//! they are, and lists them as [`NumberColumn`]s; everything that is not listed (one-hot columns, words, indicators,
+//! what somebody prepared before) is used as it is. Who trains says which [`Preparation`] is allowed, as that depends
+//! on what is public:
 //!
 //! - [`Preparation::Standardise`] looks at whole columns: mean 0 and deviation 1, after a logarithm where a column is
 //!   skewed. For features that are public.
 //! - [`Preparation::RowByRow`] maps each value by itself, with what is declared and nothing that is computed over rows:
 //!   declared bounds become -1 and 1, on a scale of logarithms where they are far apart, and without bounds `v` becomes
 //!   `sign(v) log2(1 + |v|)`. Whatever one node's row holds, the rows of all others are mapped the same.
-//! - [`Preparation::Declared`] does the same for columns with declared bounds, and leaves the others to whoever has found maps for them in
-//!   a way that is allowed ([`apply`]).
+//! - [`Preparation::Declared`] does the same for columns with declared bounds, and leaves the others to whoever has
+//!   found maps for them in a way that is allowed ([`apply`]).
 //!
 //! A missing value is 0 after any of them, and has a 1 in an indicator column beside it.
 
@@ -30,8 +30,8 @@ pub struct NumberColumn {
     /// The feature that is 1 where the value is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<u32>,
-    /// A number to be added to the values of the column, which lie too close together for their size to tell them apart in 32 bits. Sums,
-    /// rounded to 32 bits, are what was read, whatever the origin. Gone once a map was applied.
+    /// A number to be added to the values of the column, which lie too close together for their size to tell them apart
+    /// in 32 bits. Sums, rounded to 32 bits, are what was read, whatever the origin. Gone once a map was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<f64>,
     /// Bounds that the data owner declares: they are public. Values beyond them are brought to them.
@@ -113,8 +113,8 @@ pub enum Curve {
     },
 }
 
-/// Positive bounds as far apart as this are taken on a scale of logarithms: what spans three orders of magnitude lies near its lower
-/// bound on any other.
+/// Positive bounds as far apart as this are taken on a scale of logarithms: what spans three orders of magnitude lies
+/// near its lower bound on any other.
 const FAR_APART: f64 = 1000.0;
 
 impl NumberColumn {
@@ -282,8 +282,8 @@ pub(crate) fn check(numbers: &[NumberColumn], columns: usize) -> Result<()> {
     Ok(())
 }
 
-/// The same features with every number column brought to scale, and the list of the maps. Columns that were mapped before
-/// stay.
+/// The same features with every number column brought to scale, and the list of the maps. Columns that were mapped
+/// before stay.
 pub(crate) fn prepare(
     features: Features,
     rows: usize,
@@ -300,8 +300,8 @@ pub(crate) fn prepare(
     Ok((features, with_maps(&numbers, &maps, how)))
 }
 
-/// The map of each column by what is declared of it, and by nothing that any row holds; none for one that was mapped before, or that whoever
-/// looks at whole columns finds one for.
+/// The map of each column by what is declared of it, and by nothing that any row holds; none for one that was mapped
+/// before, or that whoever looks at whole columns finds one for.
 pub fn declared_maps(numbers: &[NumberColumn], how: Preparation) -> Vec<Option<Map>> {
     let map = |number: &NumberColumn| match how {
         _ if number.map.is_some() => None,
@@ -312,7 +312,8 @@ pub fn declared_maps(numbers: &[NumberColumn], how: Preparation) -> Vec<Option<M
     numbers.iter().map(map).collect()
 }
 
-/// The list of number columns once these maps were applied. What needs no map is ready as it is, unless it waits for one.
+/// The list of number columns once these maps were applied. What needs no map is ready as it is, unless it waits for
+/// one.
 pub fn with_maps(numbers: &[NumberColumn], maps: &[Option<Map>], how: Preparation) -> Vec<NumberColumn> {
     let mapped = numbers.iter().zip(maps).filter_map(|(number, map)| match map.or(number.map) {
         Some(map) => Some(NumberColumn { map: Some(map), origin: None, ..number.clone() }),
@@ -322,7 +323,8 @@ pub fn with_maps(numbers: &[NumberColumn], maps: &[Option<Map>], how: Preparatio
     mapped.collect()
 }
 
-/// The change to the values of a column: they go through a map or, without one, stay as 32 bits hold them, without an origin.
+/// The change to the values of a column: they go through a map or, without one, stay as 32 bits hold them, without an
+/// origin.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     number: NumberColumn,

@@ -1,5 +1,5 @@
-//! A data set whose number columns are brought to scale while they are read, a block of rows at a time: for whoever must not hold all
-//! features at once.
+//! A data set whose number columns are brought to scale while they are read, a block of rows at a time: for whoever
+//! must not hold all features at once.
 
 use std::ops::Range;
 
@@ -262,6 +262,7 @@ mod tests {
                 NumberColumn { bounds: Some([0.0, 100.0]), ..number(4) },
             ],
             undeclared: vec![],
+            relation: None,
             split: None,
             node_ids: NodeIds::Position,
         })

@@ -14,10 +14,11 @@ pub(crate) const NODE_BITS: u32 = 30;
 
 /// Whether every edge has an edge back; repeated edges count once, and loops not at all.
 ///
-/// Edges to larger nodes and edges to smaller ones, turned round, are two sets of pairs. Each is the set of roots of a polynomial, and the
-/// polynomials are evaluated at two random points: equal sets give equal values, and different ones of `m` edges do so with a probability of
-/// at most `(m / 2^61)^2` (Schwartz and Zippel), whatever the graph: for 10^11 edges below 2 * 10^-15. Looking for each edge back would read the
-/// rows in a random order, which takes more than ten times as long.
+/// Edges to larger nodes and edges to smaller ones, turned round, are two sets of pairs. Each is the set of roots of a
+/// polynomial, and the polynomials are evaluated at two random points: equal sets give equal values, and different ones
+/// of `m` edges do so with a probability of at most `(m / 2^61)^2` (Schwartz and Zippel), whatever the graph: for 10^11
+/// edges below 2 * 10^-15. Looking for each edge back would read the rows in a random order, which takes more than ten
+/// times as long.
 pub(crate) fn is_symmetric(graph: &Graph) -> bool {
     if graph.nodes() >> NODE_BITS > 0 {
         return crate::transform::deduplicate(graph.clone()).is_undirected();
@@ -67,8 +68,8 @@ impl EdgesBack {
         )
     }
 
-    /// Whether the graph looks like an undirected one that lists each edge once: hardly an edge has an edge back, where directions at
-    /// random would give some, or all lead from earlier nodes to later ones.
+    /// Whether the graph looks like an undirected one that lists each edge once: hardly an edge has an edge back, where
+    /// directions at random would give some, or all lead from earlier nodes to later ones.
     pub fn listed_once(self, graph: &Graph) -> bool {
         const LEAST: usize = 20;
         const BY_CHANCE: f64 = 5.0;
@@ -158,7 +159,8 @@ mod tests {
     }
 
     proptest! {
-        /// As found by looking for every edge back: on any graph, on one made symmetric, and on that with one edge less or turned round.
+        /// As found by looking for every edge back: on any graph, on one made symmetric, and on that with one edge less
+        /// or turned round.
         #[test]
         fn found_as_by_looking_for_every_edge_back(
             nodes in 1..20u32,

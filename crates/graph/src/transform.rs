@@ -23,6 +23,7 @@ pub fn induced_subgraph(dataset: &Dataset, nodes: &[u32]) -> Result<Dataset> {
         feature_names: dataset.feature_names().to_vec(),
         numbers: dataset.numbers().to_vec(),
         undeclared: dataset.undeclared().to_vec(),
+        relation: dataset.relation().map(String::from),
         split: dataset.split().map(|split| split.select(nodes)),
         node_ids: dataset.node_ids().select(nodes),
     }))
@@ -30,8 +31,8 @@ pub fn induced_subgraph(dataset: &Dataset, nodes: &[u32]) -> Result<Dataset> {
 
 /// The data set with its nodes in the order of their ids: of numbers where all are whole numbers, else of bytes.
 ///
-/// Files list nodes as a program met them, often along the edges. Which nodes there are is public, and so is this order, which tells
-/// nothing else.
+/// Files list nodes as a program met them, often along the edges. Which nodes there are is public, and so is this
+/// order, which tells nothing else.
 pub fn in_order_of_ids(dataset: Dataset) -> Result<Dataset> {
     match order::of_ids(dataset.node_ids(), dataset.nodes()) {
         None => Ok(dataset),
@@ -71,7 +72,8 @@ pub fn induced_graph(graph: &Graph, nodes: &[u32]) -> Result<Graph> {
     let mut senders = vec![0u32; offsets[nodes.len()] as usize];
     let blocks = row_blocks(&offsets, RowWidth::Edges, &mut senders, 64);
     blocks.into_par_iter().for_each(|(rows, mut block)| {
-        // Every number is written and the next one over it if it is dropped: which are is a toss that no processor predicts.
+        // Every number is written and the next one over it if it is dropped: which are is a toss that no processor
+        // predicts.
         let mut numbers = vec![];
         for &node in &nodes[rows] {
             let senders = graph.in_neighbours(node as usize);
@@ -267,6 +269,7 @@ mod tests {
             feature_names: vec![],
             numbers: vec![],
             undeclared: vec![],
+            relation: None,
             split: Some(Split::from_parts(
                 (0..nodes).map(|n| if n % 2 == 0 { Part::Train } else { Part::Test }),
             )),

@@ -1,8 +1,8 @@
 //! Facts that were read off the rows of a table because its owner declared nothing.
 //!
-//! Where rows are private, whatever is computed over them is, too. A list of categories that somebody declares is public; one that is
-//! made of the values that occur is a function of every row. A data set therefore keeps which of its columns nobody spoke of, so that who
-//! trains on private rows can say so, or refuse.
+//! Where rows are private, whatever is computed over them is, too. A list of categories that somebody declares is
+//! public; one that is made of the values that occur is a function of every row. A data set therefore keeps which of
+//! its columns nobody spoke of, so that who trains on private rows can say so, or refuse.
 
 use serde::{Deserialize, Serialize};
 

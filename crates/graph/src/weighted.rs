@@ -17,7 +17,8 @@ pub trait WeightedSum<M>: Sum<M> {
     /// The part of an entry of a message that an edge of that weight carries.
     ///
     /// # Proof definition
-    /// For integers at most `in_steps(weight) / 65536` of it in magnitude, by integer arithmetic: what is left is cut off towards zero.
+    /// For integers at most `in_steps(weight) / 65536` of it in magnitude, by integer arithmetic: what is left is cut
+    /// off towards zero.
     fn carried(message: M, weight: f32) -> Self;
 }
 
@@ -69,8 +70,8 @@ where
     }
 }
 
-/// As [`wide_sum`], for some receivers only: `sums` has a row for each of them. Messages are `width` values of each node; where the graph has
-/// no weights, at most [`aggregate::MAX_WIDTH`].
+/// As [`wide_sum`], for some receivers only: `sums` has a row for each of them. Messages are `width` values of each
+/// node; where the graph has no weights, at most [`aggregate::MAX_WIDTH`].
 ///
 /// # Errors
 /// As [`wide_sum`].

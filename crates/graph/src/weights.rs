@@ -182,6 +182,30 @@ impl Graph {
         squares.into_iter().map(|sum| u32::try_from(sum.div_ceil(unit)).unwrap_or(u32::MAX)).collect()
     }
 
+    /// As [`Graph::out_strengths`], where a receiver multiplies what comes to it with a whole number of its own.
+    ///
+    /// # Proof definition
+    /// The copies of an integer message `z` along all edges of a sender, each times the number of its receiver, have squares summing to at
+    /// most `d |z|^2`, exactly, for the `d` that is returned: `d` is the sum of the squares of the products of edge weights and receivers'
+    /// numbers, in integers, rounded up.
+    ///
+    /// # Errors
+    /// Numbers that are not one for each node, or a sum of squares beyond 32 bits.
+    pub fn out_strengths_to(&self, receivers: &[u8]) -> Result<Vec<u32>> {
+        if receivers.len() != self.nodes() {
+            return Err(length(receivers.len(), self.nodes()));
+        }
+        let too_large = || Problem::TooLarge("the squares of a sender's weights exceed 32 bits".into());
+        let mut squares = vec![0u128; self.nodes()];
+        let unit = u128::from(in_steps(1.0)).pow(2);
+        for (source, target, weight) in self.iter_weighted_edges() {
+            squares[source as usize] +=
+                (u128::from(in_steps(weight)) * u128::from(receivers[target as usize])).pow(2);
+        }
+        let strength = |sum: u128| u32::try_from(sum.div_ceil(unit)).map_err(|_| too_large().into());
+        squares.into_iter().map(strength).collect()
+    }
+
     /// The graph of the edges that a function makes of this one's, weights included.
     pub(crate) fn rebuilt(
         &self,
@@ -275,6 +299,11 @@ mod tests {
         let strengths = graph.out_strengths();
         // Weights are rounded down to steps, so that 0.36 + 0.64 is no more than 1.
         assert_eq!(strengths, [1, 1, 2, 0]);
-        assert_eq!(graph.without_weights().out_strengths(), [2, 1, 2, 0]);
+        // Node 0 sends 3 times 0.6 to node 1 and twice 0.8 to node 2: 3.24 + 2.56.
+        assert_eq!(graph.out_strengths_to(&[5, 3, 2, 1]).unwrap(), [6, 1, 26, 0]);
+        assert!(graph.out_strengths_to(&[5, 3, 2]).is_err());
+        let plain = graph.without_weights();
+        assert_eq!(plain.out_strengths(), [2, 1, 2, 0]);
+        assert_eq!(plain.out_strengths_to(&[5, 3, 2, 1]).unwrap(), [13, 25, 34, 0]);
     }
 }

@@ -189,7 +189,7 @@ fn entries_are_a_pattern() {
     assert_eq!(School::parse(&tiny_school(&spare_room, 2006.)[..]).unwrap().graph().edges(), 4);
 }
 
-/// Everyone is a friend of everyone, but for two entries of zero, far into an array that is read in blocks.
+/// Everyone is a neighbour of everyone, but for two entries of zero, far into an array that is read in blocks.
 #[test]
 fn zeros_are_left_out_wherever_they_stand() {
     const PEOPLE: i32 = 200;

@@ -7,12 +7,21 @@ mod own;
 use own::read;
 use progap_graph::read::LoadOptions;
 use progap_graph::read::columns::{ColumnChoice, ColumnKind, DateOrder};
-use progap_graph::read::table::{LaterOptions, LaterRows, LaterTable, read_later};
+use progap_graph::read::table::{Cell, LaterOptions, LaterRows, LaterTable, Schema, read_later};
 use progap_graph::write::table::{ColumnValues, write_columns};
 use progap_graph::{Dataset, Preparation};
 
 fn later(table: &str, like: &Dataset) -> LaterRows {
-    read_later(LaterTable::Csv(table.as_bytes()), like, &LaterOptions::default()).expect("a table")
+    let schema = written(Schema::of(like).expect("a schema"));
+    read_later(LaterTable::Csv(table.as_bytes()), &schema, &LaterOptions::default()).expect("a table")
+}
+
+/// A schema as it is after it was written and read.
+fn written(schema: Schema) -> Schema {
+    let text = serde_json::to_string(&schema).expect("JSON");
+    let again: Schema = serde_json::from_str(&text).expect("a schema");
+    assert_eq!(again, schema);
+    again
 }
 
 fn values(read: &LaterRows) -> Vec<f32> {
@@ -79,7 +88,8 @@ fn columns_are_told_by_what_they_were_in_training() {
     ];
     let file = folder.path().join("later.parquet");
     write_columns(&columns, &file).expect("written");
-    let found = read_later(&*file, &like, &LaterOptions::default()).expect("a table");
+    let found =
+        read_later(&*file, &Schema::of(&like).expect("a schema"), &LaterOptions::default()).expect("a table");
     assert!(found.rejects.is_empty(), "{:?}", found.rejects);
     assert_eq!(values(&found), [&own[..width], &own[2 * width..]].concat());
     // A number is no truth value, nor the other way round where numbers had a scale.
@@ -92,4 +102,51 @@ fn columns_are_told_by_what_they_were_in_training() {
         odd.rejects.iter().map(|reject| (reject.position, reject.row)).collect::<Vec<_>>(),
         [(0, 2), (1, 3), (2, 4)]
     );
+}
+
+#[test]
+fn columns_in_memory_are_read_as_a_table_of_text_is() {
+    let like = read(
+        "id,label,age,town,joined\n1,a,30,Oslo,2020-01-02\n2,b,,Rome,2021-03-04\n3,a,50,Oslo,2020-05-06\n4,b,60,Rome,2020-01-02\n",
+    );
+    let like = like.prepared(Preparation::Standardise).expect("a scale");
+    let schema = Schema::of(&like).expect("a schema");
+    let columns = [
+        ("joined", vec![Cell::Untyped("2020-01-02"), Cell::Untyped("2021-03-04"), Cell::Untyped("soon")]),
+        ("id", vec![Cell::Integer(7), Cell::Untyped("x"), Cell::Integer(9)]),
+        ("age", vec![Cell::Number(41.5), Cell::Empty, Cell::Unsigned(3)]),
+        ("other", vec![Cell::Bool(true); 3]),
+        ("town", vec![Cell::Untyped("Rome"), Cell::Empty, Cell::Text("Oslo")]),
+    ];
+    let found =
+        read_later(LaterTable::Columns(&columns), &schema, &LaterOptions::default()).expect("columns");
+    let text = later("id,age,town,joined\n7,41.5,Rome,2020-01-02\nx,,,2021-03-04\n9,3,Oslo,soon\n", &like);
+    assert_eq!(values(&found), values(&text));
+    assert_eq!((found.rejects[0].row, text.rejects[0].row), (3, 4));
+    assert_eq!(found.rejects[0].reason, text.rejects[0].reason);
+    let uneven = [("id", vec![Cell::Integer(1)]), ("age", vec![])];
+    assert!(read_later(LaterTable::Columns(&uneven), &schema, &LaterOptions::default()).is_err());
+}
+
+#[test]
+fn a_schema_that_does_not_fit_together_is_refused() {
+    let like = read("id,label,age\n1,a,30\n2,b,40\n").prepared(Preparation::Standardise).expect("a scale");
+    let good = serde_json::to_value(Schema::of(&like).expect("a schema")).expect("JSON");
+    let mut cases = vec![];
+    for (key, value) in [
+        ("version", serde_json::json!(2)),
+        ("classes", serde_json::json!([])),
+        ("width", serde_json::json!(3)),
+        ("more", serde_json::json!(1)),
+    ] {
+        let mut other = good.clone();
+        other[key] = value;
+        cases.push(other);
+    }
+    let mut other = good.clone();
+    other["numbers"][0]["column"] = 7.into();
+    cases.push(other);
+    for case in cases {
+        assert!(serde_json::from_value::<Schema>(case.clone()).is_err(), "{case}");
+    }
 }

@@ -405,7 +405,8 @@ fn ten_layouts_load_without_an_option() {
         ("snap/email-labels.txt", "0 x\n1 y\n2 x\n".into()),
         (
             "networkx.graphml",
-            "<graphml><key id=\"l\" for=\"node\" attr.name=\"label\" attr.type=\"string\"/><graph edgedefault=\"directed\">\
+            "<graphml><key id=\"l\" for=\"node\" attr.name=\"label\" attr.type=\"string\"/><graph \
+             edgedefault=\"directed\">\
              <node id=\"a\"><data key=\"l\">x</data></node><node id=\"b\"><data key=\"l\">y</data></node>\
              <node id=\"c\"><data key=\"l\">x</data></node><edge source=\"a\" target=\"b\"/></graph></graphml>"
                 .into(),

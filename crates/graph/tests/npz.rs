@@ -9,7 +9,7 @@ use std::process::Command;
 use common::npz::{archive, array, assert_is, expected, fixture, floats, integers, sorted_edges};
 use common::{arbitrary, mutate, shared};
 use progap_graph::read::{self, LoadOptions, npz};
-use progap_graph::{Dataset, Error, Features, Place, Problem, transform, write};
+use progap_graph::{Dataset, Error, Features, Place, Problem, named, transform, write};
 use proptest::prelude::*;
 use serde_json::Value;
 use zip::write::{SimpleFileOptions, ZipWriter};
@@ -460,4 +460,20 @@ fn damaged_arrays_never_panic() {
             let _ = npz::read_from(Cursor::new(archive_with(&[(key, copy)])));
         }
     }
+}
+
+/// Real files by name: with the known checksum, both directions of each edge, and a split of their own.
+#[test]
+fn heterophilous_graphs_have_names() {
+    let Some(folder) = shared::shared("data/other") else { return };
+    for name in ["minesweeper", "tolokers"] {
+        let dataset = named::load(name, &folder, &LoadOptions::default()).expect(name);
+        let entry = named::find(name).expect(name);
+        assert_eq!(Some(named::Counts::of(&dataset)), entry.expected, "{name}");
+        assert!(dataset.name() == name && dataset.split().is_some());
+    }
+    let other = tempfile::tempdir().expect("a folder");
+    std::fs::copy(folder.join("tolokers.npz"), other.path().join("minesweeper.npz")).expect("copied");
+    let changed = named::load("minesweeper", other.path(), &LoadOptions::default()).unwrap_err();
+    assert!(matches!(changed.problem(), Problem::Checksum { .. }), "{changed}");
 }

@@ -98,7 +98,7 @@ fn a_block_in_an_order_that_is_random_elsewhere_is_found() {
     assert!(telling(&graph, Some(&order)).is_some(), "{} neighbours of one node", block.len());
 }
 
-/// Orders of graphs that are public anyway: which of them tell is what docs/privacy.md says.
+/// Orders of graphs that are public anyway: which of them tell is what crates/privacy/proofs says.
 #[test]
 fn the_orders_of_public_graphs_tell_or_not() {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(5);

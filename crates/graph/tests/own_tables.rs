@@ -252,7 +252,8 @@ fn bounds_are_declared_per_column_and_values_beyond_are_brought_to_them() {
     assert!(read_with(nodes, &options).unwrap_err().to_string().contains("\"young\" is not a date"));
 }
 
-/// A log-normal column lies near its lower bound; its logarithm does not. What decides is declared, and no value has a say.
+/// A log-normal column lies near its lower bound; its logarithm does not. What decides is declared, and no value has a
+/// say.
 #[test]
 fn positive_bounds_that_are_far_apart_are_taken_on_a_scale_of_logarithms() {
     let nodes = "id,label,price\n1,a,1\n2,b,100\n3,a,10000\n4,b,0\n5,a,1e9\n";

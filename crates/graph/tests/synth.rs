@@ -248,7 +248,7 @@ fn what_cannot_be_is_refused() {
         network().drift(2.0),
         network().spread(-1.0),
         network().feature_count(usize::MAX),
-        // Half of the people drift away, so nine tenths of the friends cannot be of the own class.
+        // Half of the people drift away, so nine tenths of the neighbours cannot be of the own class.
         SocialNetwork::new(2_000).drift(0.5).homophily(0.9),
         with_column(Column::new("a").pool(0, 1.0, [0.5])),
         with_column(Column::new("a").pool(usize::MAX, 1.0, [0.5]).pool(9, 1.0, [0.1])),

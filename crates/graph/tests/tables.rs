@@ -220,7 +220,8 @@ proptest! {
     }
 }
 
-/// Without its name, and without what was read off the rows: a table that was written has a column of its own for each category.
+/// Without its name, and without what was read off the rows: a table that was written has a column of its own for each
+/// category.
 fn same_values(data: Dataset) -> Dataset {
     Dataset::new(DatasetParts { name: String::new(), undeclared: vec![], ..data.into_parts() }).unwrap()
 }

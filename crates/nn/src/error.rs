@@ -82,7 +82,8 @@ pub enum Error {
     Peer(String),
     /// Per-sample gradients of a network that mixes samples.
     #[error(
-        "batch normalisation mixes the samples of a batch, so that they have no gradients of their own: use group normalisation"
+        "batch normalisation mixes the samples of a batch, so that they have no gradients of their own: use group \
+         normalisation"
     )]
     BatchNormPerSample,
     /// A tensor of a state that does not belong to the network.

@@ -147,8 +147,9 @@ impl<'a> Inputs<'a> {
         Inputs::checked_before(inputs)
     }
 
-    /// The same views as were checked by [`Inputs::new`] before, without looking at every entry again: for a caller that
-    /// makes them anew for each step. Only lengths are checked; an entry that is not sound is met with a panic later on.
+    /// The same views as were checked by [`Inputs::new`] before, without looking at every entry again: for a caller
+    /// that makes them anew for each step. Only lengths are checked; an entry that is not sound is met with a panic
+    /// later on.
     pub fn checked_before(inputs: Vec<Input<'a>>) -> Result<Self> {
         let rows = inputs.first().map_or(0, Input::rows);
         for (i, input) in inputs.iter().enumerate() {
@@ -165,6 +166,16 @@ impl<'a> Inputs<'a> {
     /// The views.
     pub fn as_slice(&self) -> &[Input<'a>] {
         &self.inputs
+    }
+
+    /// Some rows of all inputs side by side, as dense rows.
+    ///
+    /// # Errors
+    /// Rows that are not there.
+    pub fn dense_rows(&self, rows: &[u32]) -> Result<Vec<f32>> {
+        check_rows(self, rows)?;
+        let scales = vec![1.0; self.inputs.len()];
+        Ok(crate::softmax::dense_rows(&self.inputs, rows, &scales, crate::RowScaling::None, &[]))
     }
 }
 
@@ -195,8 +206,8 @@ impl<'a> Batch<'a> {
         Batch::with_targets(inputs, Targets::Labels(labels), rows, classes)
     }
 
-    /// As [`Batch::new`], with targets of either kind. Probabilities of a row must be at least 0 and add up to 1; its class,
-    /// for an accuracy, is the most probable one.
+    /// As [`Batch::new`], with targets of either kind. Probabilities of a row must be at least 0 and add up to 1; its
+    /// class, for an accuracy, is the most probable one.
     ///
     /// ```
     /// use progap_nn::{Batch, Input, Inputs, Targets};

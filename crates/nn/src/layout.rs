@@ -160,8 +160,8 @@ impl Layout {
         self.norms.push(Some(shift / 2));
     }
 
-    /// The number of the norm after layer `i`. Where norms stand after the join, that of part `p` counts as the norm after
-    /// branch `p`'s last layer.
+    /// The number of the norm after layer `i`. Where norms stand after the join, that of part `p` counts as the norm
+    /// after branch `p`'s last layer.
     pub fn norm(&self, i: usize) -> Option<usize> {
         self.norms.get(i).copied().flatten()
     }

@@ -11,6 +11,7 @@
 //! - full batches: [`epoch`], [`gradient`]
 //! - private training: [`clipped_sum`], then [`apply`]
 //! - multinomial logistic regression, fitted to its optimum: [`Design::fit`]
+//! - boosted trees over tables: [`cross_fitted`]
 //! - evaluation: [`accuracy`], [`logits`], [`probabilities`], [`embed`]
 //!
 //! A [`Sage`] also reads its rows' neighbours, through [`Propagate`]: [`sage_epoch`], [`sage_clipped_sum`].
@@ -33,6 +34,7 @@ mod reading;
 mod sage;
 mod softmax;
 mod train;
+mod trees;
 mod values;
 
 pub use error::{Error, Result};
@@ -56,6 +58,7 @@ pub use train::collective::{Collective, DistributedBatch};
 pub use train::evaluate::{accuracy, embed, embed_rows, logits, probabilities};
 pub use train::full_batch::{Gradient, epoch, gradient};
 pub use train::{EpochStats, apply, chunk_rows, sample_chunk_rows};
+pub use trees::{Boosting, CrossFitted, Table, Trees, cross_fitted};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,6 +1,6 @@
-//! Softmax cross-entropy: `L = log Σ_c exp(l_c) - l_y`, and its gradient `p - e_y` with `p` the softmax of the
-//! logits `l`. Soft targets `q` instead of one class `y`: `L = Σ_c q_c (log Σ exp l - l_c)`, gradient `p - q`. A row's weight is
-//! a factor of both.
+//! Softmax cross-entropy: `L = log Σ_c exp(l_c) - l_y`, and its gradient `p - e_y` with `p` the softmax of the logits
+//! `l`. Soft targets `q` instead of one class `y`: `L = Σ_c q_c (log Σ exp l - l_c)`, gradient `p - q`. A row's weight
+//! is a factor of both.
 
 use crate::input::{Batch, Targets};
 use crate::kernel::columns::{Column, ROWS, total, turn, turn_back};
@@ -68,8 +68,8 @@ pub(crate) struct Loss<'a> {
     pub scale: f32,
 }
 
-/// Logits `z = x W / |x| + b` that are given as `x W`: the gradient `d` becomes `d / |x|`, and that with respect to `x` is
-/// `d Wᵀ + radial x`.
+/// Logits `z = x W / |x| + b` that are given as `x W`: the gradient `d` becomes `d / |x|`, and that with respect to `x`
+/// is `d Wᵀ + radial x`.
 pub(crate) struct Divided<'a> {
     pub bias: &'a [f32],
     /// `1 / |x|` of each row.
@@ -280,7 +280,8 @@ fn by_columns(
         for r in 0..ROWS {
             own[r] = if label[r] == f32::INFINITY { 0.0 } else { top[r] - own[r] };
         }
-        // The sum of logarithms is the logarithm of the product; of half the rows, 32 factors below 2^16, it cannot overflow.
+        // The sum of logarithms is the logarithm of the product; of half the rows, 32 factors below 2^16, it cannot
+        // overflow.
         let (mut loss, mut products) = ([0.0; 8], [1.0; 8]);
         for (own, sum) in own.as_chunks::<8>().0.iter().zip(sum.as_chunks::<8>().0) {
             for j in 0..8 {

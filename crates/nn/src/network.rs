@@ -18,16 +18,17 @@ pub enum NormPlacement {
     /// At the end of each branch, the norm after the activation: ProGAP's own.
     #[default]
     PerBranch,
-    /// After the join and its row normalisation, the norm before the activation, dropout between them; the branches' last
-    /// layers are linear and no more. As in GAP.
+    /// After the join and its row normalisation, the norm before the activation, dropout between them; the branches'
+    /// last layers are linear and no more. As in GAP.
     AfterJoin,
 }
 
 /// The shape of a network.
 ///
-/// Branch `b` is `layers` times [linear, activation, norm, dropout] on input `b`. The branches' outputs are joined by `jk`,
-/// rows are normalised to norm one if `normalise` is set, and a linear head gives a logit per class. `norm_placement` may
-/// move what follows the branches' last linear layers behind the join. A multi-layer perceptron is a network of one branch.
+/// Branch `b` is `layers` times [linear, activation, norm, dropout] on input `b`. The branches' outputs are joined by
+/// `jk`, rows are normalised to norm one if `normalise` is set, and a linear head gives a logit per class.
+/// `norm_placement` may move what follows the branches' last linear layers behind the join. A multi-layer perceptron is
+/// a network of one branch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Architecture {
     /// The columns of each branch's input.
@@ -105,7 +106,7 @@ impl Architecture {
 }
 
 /// A named tensor of a network's state.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tensor<'a> {
     /// Its name, such as `branches.0.layers.0.weight`.
     pub name: &'a str,

@@ -69,8 +69,8 @@ impl Copied {
 }
 
 impl Packed {
-    /// Copies rows and their labels, unless that takes too much memory. All rows must be there. Those with as many entries
-    /// come one after the other: loops over entries then end where the processor expects it.
+    /// Copies rows and their labels, unless that takes too much memory. All rows must be there. Those with as many
+    /// entries come one after the other: loops over entries then end where the processor expects it.
     pub fn new(inputs: &Inputs<'_>, labels: &[u32], rows: &[u32]) -> Option<Packed> {
         Packed::within(MOST, inputs, labels, rows)
     }

@@ -1,7 +1,7 @@
 //! Word of the rows that are read, for a program that keeps to a bound of memory while rows lie in mapped files.
 //!
-//! Of a mapped file the system brings in what lies around a row as well: a few rows here and there bring in all of it, faster than anything
-//! outside could see.
+//! Of a mapped file the system brings in what lies around a row as well: a few rows here and there bring in all of it,
+//! faster than anything outside could see.
 
 use std::sync::OnceLock;
 
@@ -11,8 +11,8 @@ static LISTENER: OnceLock<fn(usize)> = OnceLock::new();
 /// The least number of bytes that come in with a row.
 const AROUND: usize = 1 << 16;
 
-/// From now on `listener` is told, before rows are read, about how many bytes come into memory with them where they lie in mapped files. The
-/// first listener stays; it is called from any thread, and often.
+/// From now on `listener` is told, before rows are read, about how many bytes come into memory with them where they lie
+/// in mapped files. The first listener stays; it is called from any thread, and often.
 pub fn set_read_listener(listener: fn(usize)) {
     LISTENER.get_or_init(|| listener);
 }

@@ -84,13 +84,13 @@ fn a_state_that_does_not_fit_changes_nothing() {
     let mut state = other.state();
     let last = state.pop().unwrap();
     assert_eq!(net.load_state(state.clone()), Err(Error::MissingTensor(last.name.into())));
-    state.push(Tensor { name: "head.wait", ..last.clone() });
+    state.push(Tensor { name: "head.wait", ..last });
     assert_eq!(net.load_state(state.clone()), Err(Error::UnknownTensor("head.wait".into())));
     state.pop();
-    state.push(Tensor { shape: &[15], ..last.clone() });
+    state.push(Tensor { shape: &[15], ..last });
     assert!(matches!(net.load_state(state.clone()), Err(Error::Shape { .. })));
     state.pop();
-    state.push(Tensor { values: &[1.0], ..last.clone() });
+    state.push(Tensor { values: &[1.0], ..last });
     assert!(matches!(net.load_state(state.clone()), Err(Error::Length { .. })));
     assert_eq!(net.parameters(), before);
     net.load_state(other.state()).unwrap();

@@ -134,7 +134,8 @@ impl<E: Fn(f64) -> Result<Event>> Question<'_, E> {
         self.search(start, 0.2 * NEAR, WIDTH)
     }
 
-    /// Where the target is met to about a part in ten thousand, and how the excess falls there; nothing if secants do not lead to such a place.
+    /// Where the target is met to about a part in ten thousand, and how the excess falls there; nothing if secants do
+    /// not lead to such a place.
     fn approach(&self) -> Result<Option<(f64, f64)>> {
         /// How epsilon falls with the noise, in logarithms, where nothing better is known.
         const USUAL_SLOPE: f64 = -1.3;
@@ -164,7 +165,8 @@ impl<E: Fn(f64) -> Result<Event>> Question<'_, E> {
         Ok(None)
     }
 
-    /// Where the target would be met if losses added up to a normal law of their variance: a place to begin, and no answer.
+    /// Where the target would be met if losses added up to a normal law of their variance: a place to begin, and no
+    /// answer.
     fn guess(&self) -> Option<f64> {
         let halves = |low: f64, high: f64, is_low: &dyn Fn(f64) -> Option<bool>| {
             (0..40).try_fold((low, high), |(low, high), _| {

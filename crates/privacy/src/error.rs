@@ -33,6 +33,9 @@ pub enum Error {
         expected: &'static str,
     },
 
+    /// An event that a newer version of the program knows.
+    #[error("the tree has the event {0:?}, which this version of the program does not know: update it")]
+    UnknownEvent(String),
     /// Text that should have been a JSON event tree is not one.
     #[error("this is not an event tree in JSON: {0}")]
     Json(String),

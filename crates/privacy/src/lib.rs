@@ -7,6 +7,7 @@ pub mod calibrate;
 pub mod error;
 pub mod event;
 pub mod noise;
+pub mod proofs;
 mod pure;
 pub mod selection;
 pub mod special;

@@ -24,10 +24,10 @@ impl Event {
     /// ```
     ///
     /// # Proof definition
-    /// The largest logarithm of a ratio of likelihoods, in both directions: of a Laplace law `sensitivity / scale`; of a
-    /// response that of its two answers; on a Poisson sample at rate `q`, `ln(1 + q (e^epsilon - 1))`. Logarithms add along a
-    /// composition, adaptive or not, and the largest counts where a record is in one part only. Rounded up. See
-    /// `docs/privacy.md#pure`.
+    /// The largest logarithm of a ratio of likelihoods, in both directions: of a Laplace law `sensitivity / scale`; of
+    /// a response that of its two answers; on a Poisson sample at rate `q`, `ln(1 + q (e^epsilon - 1))`. Logarithms add
+    /// along a composition, adaptive or not, and the largest counts where a record is in one part only. Rounded up. See
+    /// [proof](crate::proofs::pure).
     pub fn pure_epsilon(&self) -> Option<f64> {
         let epsilon = match self {
             Event::Laplace { scale, sensitivity } => up(sensitivity / scale),

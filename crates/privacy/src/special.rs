@@ -90,8 +90,8 @@ pub fn minimise(low: f64, high: f64, scan: usize, refine: usize, f: impl Fn(f64)
     narrow(best, (low, high), step, refine, f)
 }
 
-/// The same, to the last bit, for a function that falls and then rises: of the scan only the points between `guess` and the best one
-/// are looked at.
+/// The same, to the last bit, for a function that falls and then rises: of the scan only the points between `guess` and
+/// the best one are looked at.
 pub fn minimise_near(
     guess: f64,
     (low, high): (f64, f64),

@@ -21,16 +21,16 @@ struct Asked {
 }
 
 impl Event {
-    /// Whether this tree asks for nothing beyond `plan`: the same kinds of noisy sums, none of them more often, and none with
-    /// less noise for its sensitivity. What a plan costs then bounds what this costs, by every accountant.
+    /// Whether this tree asks for nothing beyond `plan`: the same kinds of noisy sums, none of them more often, and
+    /// none with less noise for its sensitivity. What a plan costs then bounds what this costs, by every accountant.
     ///
     /// `false` says nothing: trees with anything but Gaussian sums, sampled, repeated and composed, are not compared.
     ///
     /// # Proof definition
-    /// A Gaussian sum's dominating pair depends on the ratio of noise to sensitivity alone, and one with a larger ratio is
-    /// post-processing of one with a smaller ratio (add the rest of the noise), also inside the same sampling. So is a
-    /// composition of which some members are left out. Ratios are compared up to eight units in the last place, which move
-    /// epsilon by less than one part in 10^12.
+    /// A Gaussian sum's dominating pair depends on the ratio of noise to sensitivity alone, and one with a larger ratio
+    /// is post-processing of one with a smaller ratio (add the rest of the noise), also inside the same sampling. So is
+    /// a composition of which some members are left out. Ratios are compared up to eight units in the last place, which
+    /// move epsilon by less than one part in 10^12.
     ///
     /// ```
     /// use progap_privacy::Event;

@@ -40,8 +40,8 @@ fn relative(value: f64, reference: f64) -> f64 {
     if value == reference { 0.0 } else { value / reference - 1.0 }
 }
 
-/// With a delta an epsilon can only be smaller: what dp-accounting says of compositions of Laplace noise and of responses never exceeds
-/// the pure cost, and comes close to it where there is one query.
+/// With a delta an epsilon can only be smaller: what dp-accounting says of compositions of Laplace noise and of
+/// responses never exceeds the pure cost, and comes close to it where there is one query.
 #[test]
 fn the_pure_cost_bounds_what_dp_accounting_says() {
     let (mut bounded, mut tight) = (0, 0);
@@ -367,8 +367,8 @@ fn every_parameter_counts() {
     }
 }
 
-/// `oracle/claims.json` has the event, the delta and the epsilon of releases that other versions of this accountant made. `progap verify`
-/// accepts a part in 1e9 more than a release claims.
+/// `oracle/claims.json` has the event, the delta and the epsilon of releases that other versions of this accountant
+/// made. `progap verify` accepts a part in 1e9 more than a release claims.
 #[test]
 fn what_earlier_releases_claim_is_still_enough() {
     let claims: Vec<(Event, f64, f64)> =

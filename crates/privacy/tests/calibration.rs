@@ -40,8 +40,8 @@ fn edge_level_reference_values() {
 
 #[test]
 fn node_level_reference_values() {
-    // At epsilon = 2 the reference values come from a grid of 1e-3, which costs up to 0.2% of noise; a finer grid of the
-    // same reference implementation confirms ours, so here they are upper bounds.
+    // At epsilon = 2 the reference values come from a grid of 1e-3, which costs up to 0.2% of noise; a finer grid of
+    // the same reference implementation confirms ours, so here they are upper bounds.
     let table = [
         (8.0, [0.791, 0.988, 1.167, 1.327, 1.470], 0.0006),
         (2.0, [2.266, 3.099, 3.755, 4.313, 4.807], 0.0085),

@@ -1,30 +1,33 @@
-//! docs/privacy.md and the code point at each other, and neither points at nothing.
+//! The pages of proofs and the code point at each other, and neither points at nothing; rustdoc checks the links of the
+//! code.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn document() -> String {
-    fs::read_to_string(root().join("../../docs/privacy.md")).expect("docs/privacy.md exists")
+/// The name and the text of every page.
+fn pages() -> Vec<(String, String)> {
+    let entries = fs::read_dir(root().join("proofs")).expect("the folder can be read");
+    let paths = entries.map(|entry| entry.expect("the entry can be read").path());
+    let page = |path: PathBuf| {
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        (name, fs::read_to_string(&path).expect("text"))
+    };
+    paths.map(page).filter(|(name, _)| name != "links").collect()
+}
+
+/// Where links of pages lead: the definitions of the API reference, and those of the book.
+fn definitions() -> [String; 2] {
+    ["proofs/links.md", "../../docs/proofs/links.txt"]
+        .map(|file| fs::read_to_string(root().join(file)).expect("text"))
 }
 
 fn anchors(document: &str) -> BTreeSet<String> {
     document.split("<a id=\"").skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
-}
-
-fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("the folder can be read") {
-        let path = entry.expect("the entry can be read").path();
-        if path.is_dir() {
-            rust_files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
 }
 
 /// The anchor name at the start of a text.
@@ -34,37 +37,59 @@ fn anchor_name(text: &str) -> &str {
 }
 
 #[test]
-fn every_anchor_named_in_the_code_exists() {
-    let anchors = anchors(&document());
-    let mut files = Vec::new();
-    rust_files(&root().join("src"), &mut files);
-    rust_files(&root().join("tests"), &mut files);
+fn every_page_is_in_the_reference_and_in_the_book() {
+    let reference = fs::read_to_string(root().join("src/proofs.rs")).expect("text");
+    let summary = fs::read_to_string(root().join("../../docs/SUMMARY.md")).expect("text");
+    let pages = pages();
+    assert!(pages.len() > 20, "{} pages", pages.len());
+    for (name, text) in pages {
+        assert!(text.starts_with("# "), "{name}: a title first");
+        assert!(reference.contains(&format!("\"{name}\",")), "{name}: src/proofs.rs");
+        assert!(summary.contains(&format!("(proofs/{name}.md)")), "{name}: docs/SUMMARY.md");
+        let book = fs::read_to_string(root().join(format!("../../docs/proofs/{name}.md")))
+            .expect("a page of the book");
+        assert!(
+            book.contains(&format!("{{{{#include ../../crates/privacy/proofs/{name}.md}}}}")),
+            "{name}: {book}"
+        );
+    }
+}
+
+#[test]
+fn links_between_pages_work_in_the_reference_and_in_the_book() {
+    let pages = pages();
+    let [reference, book] = definitions();
+    let anchors = |name: &str| {
+        pages.iter().find(|(page, _)| page == name).map(|(_, text)| anchors(text)).unwrap_or_default()
+    };
     let mut links = 0;
-    for file in files.iter().filter(|file| !file.ends_with("docs.rs")) {
-        let text = fs::read_to_string(file).expect("sources can be read");
-        for rest in text.split("privacy.md#").skip(1) {
-            let anchor = anchor_name(rest);
-            assert!(anchors.contains(anchor), "{}: no anchor #{anchor} in docs/privacy.md", file.display());
+    for (name, text) in &pages {
+        for rest in text.split("](#").skip(1) {
+            assert!(anchors(name).contains(anchor_name(rest)), "{name}: no anchor #{}", anchor_name(rest));
+        }
+        for rest in text.split("][").skip(1) {
+            let label = anchor_name(rest);
+            for definitions in [&reference, &book] {
+                assert!(definitions.contains(&format!("[{label}]: ")), "{name}: no link [{label}]");
+            }
             links += 1;
         }
     }
-    assert!(links > 10, "{links} links from the code");
-}
-
-#[test]
-fn links_within_the_document_work() {
-    let document = document();
-    let anchors = anchors(&document);
-    for rest in document.split("](#").skip(1) {
-        assert!(anchors.contains(anchor_name(rest)), "no anchor #{}", anchor_name(rest));
+    assert!(links > 20, "{links} links between pages");
+    for line in book.lines() {
+        let (label, target) = line[1..].split_once("]: ").expect("a definition");
+        assert!(anchors(target.split(".md").next().expect("a page")).contains(label), "{line}");
+        let page = target.split(".md").next().expect("a page").replace('-', "_");
+        assert!(reference.contains(&format!("[{label}]: crate::proofs::{page}")), "{line}");
     }
 }
 
 #[test]
-fn every_file_and_test_named_in_the_document_exists() {
-    let document = document();
+fn every_file_and_test_named_in_a_page_exists() {
     let mut named = 0;
-    for quoted in document.split('`').skip(1).step_by(2) {
+    let pages = pages();
+    let quoted = pages.iter().flat_map(|(_, text)| text.split('`').skip(1).step_by(2));
+    for quoted in quoted {
         let (path, test) = match quoted.split_once("::") {
             Some((path, test)) => (path, Some(test)),
             None => (quoted, None),

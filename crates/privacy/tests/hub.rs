@@ -1,5 +1,5 @@
-//! The hub counter-example (docs/privacy.md#hub): sampling out-edges does not bound a node's influence, weighting its
-//! own record does.
+//! The hub counter-example (crates/privacy/proofs/hub.md): sampling out-edges does not bound a node's influence,
+//! weighting its own record does.
 
 use progap_privacy::noise::{Quantiser, SenderBound};
 

@@ -131,8 +131,9 @@ fn gradient_noise_has_the_charged_scale_and_no_bias() {
     assert!(grid.noise() >= 1.2 * grid.sensitivity());
 }
 
-/// Under one key and name, two sums that differ in a single entry share no noise: their difference tells no more than two
-/// answers with noise of their own. With shared noise the difference of the answers would be that of the sums, exactly.
+/// Under one key and name, two sums that differ in a single entry share no noise: their difference tells no more than
+/// two answers with noise of their own. With shared noise the difference of the answers would be that of the sums,
+/// exactly.
 #[test]
 fn different_sums_under_one_key_share_no_noise() {
     let keyed = || Randomness::from_key(RunKey::from_bytes(&[5; RunKey::BYTES]));
@@ -150,8 +151,8 @@ fn different_sums_under_one_key_share_no_noise() {
         grid.privatise(&sum, keyed().query("gradient 0/0").unwrap()).unwrap().value().clone()
     };
     assert_eq!(gradient(0.5), gradient(0.5));
-    // The difference of two independent answers has twice the variance. The mean of n squares of standard normals is within
-    // 6.5 sqrt(2 / n) of 1 but for less than once in 10^9.
+    // The difference of two independent answers has twice the variance. The mean of n squares of standard normals is
+    // within 6.5 sqrt(2 / n) of 1 but for less than once in 10^9.
     let spread = |a: Vec<f64>, b: Vec<f64>, noise: f64| {
         a.iter().zip(&b).skip(1).map(|(a, b)| (a - b).powi(2)).sum::<f64>()
             / (2.0 * noise * noise * f64::from(n - 1))
@@ -166,8 +167,9 @@ fn different_sums_under_one_key_share_no_noise() {
     }
 }
 
-/// Counts with Laplace noise: what is added follows the rounded Laplace law, whatever the counts, on any number of threads, and other
-/// counts or another scale have noise of their own. A chi-square deviate beyond 6 is a false alarm once in 10^9.
+/// Counts with Laplace noise: what is added follows the rounded Laplace law, whatever the counts, on any number of
+/// threads, and other counts or another scale have noise of their own. A chi-square deviate beyond 6 is a false alarm
+/// once in 10^9.
 #[test]
 fn laplace_noise_on_counts_has_its_law_and_is_bound_to_the_counts() {
     let counts: Vec<i32> = (0..200_000).map(|at| at % 977).collect();

@@ -258,8 +258,8 @@ fn every_subset_of_a_poisson_sample_has_the_probability_of_its_coins() {
     }
 }
 
-/// Long lists beside as many coins: how often each record joins, each pair of neighbours, each pair at the distance of the mean gap,
-/// and how many join. The tables of both are compared with each other and with the law.
+/// Long lists beside as many coins: how often each record joins, each pair of neighbours, each pair at the distance of
+/// the mean gap, and how many join. The tables of both are compared with each other and with the law.
 #[test]
 fn poisson_samples_are_those_of_coins() {
     for (rate, records, draws) in
@@ -334,7 +334,8 @@ fn tables(all: &[u32], draws: u64, rate: f64, mut draw: impl FnMut(&[u32]) -> Ve
     tables
 }
 
-/// Gaps of all lengths, those that go on behind the table too: 2e-5 has a mean gap of 50,000, and the longest table 32,768.
+/// Gaps of all lengths, those that go on behind the table too: 2e-5 has a mean gap of 50,000, and the longest table
+/// 32,768.
 #[test]
 fn gaps_are_geometric() {
     let records: Vec<u32> = (0..4_000_000).collect();

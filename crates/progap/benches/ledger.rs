@@ -39,7 +39,8 @@ fn grow(
             let status = ledger.status(NAME, Unit::Edge)?;
             let (status_time, left) = (start.elapsed(), status.left);
             println!(
-                "{what}: after {i} the next charge takes {charge:.1?}, status {status_time:.1?} (total {:.4}, left {left:.2})",
+                "{what}: after {i} the next charge takes {charge:.1?}, status {status_time:.1?} (total {:.4}, left \
+                 {left:.2})",
                 receipt.cost.total
             );
         }

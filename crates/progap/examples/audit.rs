@@ -1,12 +1,14 @@
 //! The guarantee under attack: canaries that coins put into the data, and what the vault's answers tell of them.
 
 use progap::audit::{Auditor, evaluate};
+use progap::settings::PublicFacts;
 use progap::{Edge, Settings};
 
 fn main() -> progap::Result<()> {
     let data = progap::load("demo")?;
     // The canaries are of the unit that the data decides, and must not decide it themselves.
-    let asked = Edge::epsilon(1.0).settings()?.for_data(&data).into_settings();
+    let draft = Edge::epsilon(1.0).settings()?;
+    let asked = draft.resolve(&PublicFacts::of(&data, &draft))?.into_settings();
     let settings = Settings { unit_from_data: false, ..asked };
 
     let auditor = Auditor { dataset: &data, settings: &settings, canaries: Some(20_000) };

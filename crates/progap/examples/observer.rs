@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use progap::{Edge, Error, Messages, Progress};
+use progap::{Edge, Messages, Progress};
 
 fn main() -> progap::Result<()> {
     let data = progap::load("demo")?;
@@ -17,7 +17,7 @@ fn main() -> progap::Result<()> {
         }
     };
     match progap::train(&data, asked).observer(&mut stop).into_folder("observed-release") {
-        Err(Error::Interrupted(folder)) => println!("stopped; {} can be resumed", folder.display()),
+        Err(error) if error.is_interrupted() => println!("{error}"),
         other => {
             other?;
         }

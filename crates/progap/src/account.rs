@@ -3,18 +3,17 @@
 use progap_graph::Dataset;
 use progap_privacy::accountant::Accountant;
 
-use crate::plan::{self, Plan, PublicSizes};
+use crate::plan::{self, Plan, PublicFacts};
 use crate::query::Queries;
-use crate::settings::{Checked, Request, Settings, Size};
-use crate::{Error, Result, run};
+use crate::settings::{Checked, Declaration, Draft, Request, Size};
+use crate::{Error, Remedy, Result, run};
 
 /// A question to the accountant: see [`account`](crate::account).
 #[must_use = "nothing is accounted for before `plan`"]
 #[derive(Debug, Clone)]
 pub struct Accounted<'d> {
     request: Request,
-    sizes: PublicSizes,
-    known: Vec<Size>,
+    known: Vec<(Size, usize)>,
     dataset: Option<&'d Dataset>,
 }
 
@@ -23,18 +22,13 @@ pub struct Accounted<'d> {
 pub struct Decided {
     /// The settings.
     pub settings: Checked,
-    /// The sizes, as far as anything follows from them.
-    pub sizes: PublicSizes,
+    /// What is public of the data, as far as anything follows from it.
+    pub facts: PublicFacts,
 }
 
 impl<'d> Accounted<'d> {
     pub(crate) fn new(request: Request) -> Accounted<'d> {
-        Accounted {
-            request: request.at_any_cost(),
-            sizes: PublicSizes::default(),
-            known: vec![],
-            dataset: None,
-        }
+        Accounted { request: request.at_any_cost(), known: vec![], dataset: None }
     }
 
     /// For a run on this data set.
@@ -45,8 +39,7 @@ impl<'d> Accounted<'d> {
 
     /// For data of this size.
     pub fn with(mut self, size: Size, count: usize) -> Self {
-        size.set(&mut self.sizes, count);
-        self.known.push(size);
+        self.known.push((size, count));
         self
     }
 
@@ -75,8 +68,8 @@ impl<'d> Accounted<'d> {
         self.with(Size::Classes, classes)
     }
 
-    /// The number of number columns without declared bounds, none where it is not given: whether they are counted with noise at node
-    /// level follows from it and the number of nodes.
+    /// The number of number columns without declared bounds, none where it is not given: whether they are counted with
+    /// noise at node level follows from it and the number of nodes.
     pub fn number_columns(self, columns: usize) -> Self {
         self.with(Size::NumberColumns, columns)
     }
@@ -86,17 +79,18 @@ impl<'d> Accounted<'d> {
     /// # Errors
     /// Settings that cannot work; sizes that are missing, and sizes that decide nothing.
     pub fn decided(&self) -> Result<Decided> {
-        let settings = self.request.settings()?;
-        if let Some(dataset) = self.dataset {
-            if let Some(name) = self.known.first().map(|size| size.name()) {
-                return Err(no_effect(name, "sizes are those of the data set"));
+        let draft = self.request.settings()?;
+        let facts = match (self.dataset, self.known.first()) {
+            (Some(_), Some((size, _))) => {
+                return Err(no_effect(size.name(), "sizes are those of the data set"));
             }
-            let settings = settings.on(dataset)?;
-            let sizes = PublicSizes::of(dataset, &settings);
-            return Ok(Decided { settings, sizes });
-        }
-        self.check_sizes(&settings)?;
-        Ok(Decided { settings: settings.for_sizes(self.sizes), sizes: self.sizes })
+            (Some(dataset), None) => PublicFacts::of(dataset, &draft),
+            (None, _) => {
+                self.check_sizes(&draft)?;
+                PublicFacts::stated(self.known.iter().copied())
+            }
+        };
+        Ok(Decided { settings: draft.resolve(&facts)?, facts })
     }
 
     /// The noise, and what it costs.
@@ -115,40 +109,42 @@ impl<'d> Accounted<'d> {
     }
 
     /// Refuses sizes that are missing, and those that decide nothing.
-    fn check_sizes(&self, settings: &Settings) -> Result<()> {
+    fn check_sizes(&self, settings: &Draft) -> Result<()> {
         let mut needed = settings.sizes_needed();
-        let train_nodes = self.known.contains(&Size::TrainNodes).then_some(self.sizes.train_nodes);
+        let count =
+            |wanted| self.known.iter().rev().find(|(size, _)| *size == wanted).map(|(_, count)| *count);
+        let knows = |size| count(size).is_some();
+        let train_nodes = count(Size::TrainNodes);
         for part in needed.iter_mut().filter(|part| part.instead == Some("batch_size")) {
             part.sizes = settings.batches_follow_from(train_nodes);
         }
-        let columns = self.known.contains(&Size::NumberColumns) && settings.from_sizes.scaling;
+        let columns = knows(Size::NumberColumns) && settings.is_open("scaling");
         let for_columns: &[Size] = if columns { &[Size::NumberColumns, Size::Nodes] } else { &[] };
-        let named = |sizes: &[Size]| {
-            let names: Vec<String> = sizes.iter().map(|size| format!("`{}`", size.name())).collect();
-            names.join(" and ")
-        };
         for part in &needed {
-            let missing: Vec<Size> =
-                part.sizes.iter().copied().filter(|size| !self.known.contains(size)).collect();
-            let names = named(&missing);
-            match part.instead {
-                _ if missing.is_empty() => {}
-                Some(setting) => {
-                    return unknown(format!("give `{setting}`, or {names} that it follows from"));
-                }
-                None => {
-                    return unknown(format!(
-                        "give {names}: at `level node` the cost depends on how often a node is in a batch"
-                    ));
-                }
+            let missing: Vec<&'static str> =
+                part.sizes.iter().filter(|size| !knows(**size)).map(|size| size.name()).collect();
+            if missing.is_empty() {
+                continue;
             }
+            let error = match part.instead {
+                Some(setting) => {
+                    let words =
+                        Declaration::find(setting).map_or_else(|_| setting.into(), Declaration::words);
+                    Error::unsuitable(format!("the {words} is not given, nor all that it follows from"))
+                        .remedy(Remedy::Give(setting))
+                }
+                None => Error::unsuitable("at node level the cost depends on how often a node is in a batch"),
+            };
+            return Err(error.remedy(Remedy::GiveAll(missing)));
         }
-        if columns && self.sizes.open_numbers > 0 && !self.known.contains(&Size::Nodes) {
-            return unknown("give `nodes` beside `number_columns`: the scaling follows from both".into());
+        if columns && count(Size::NumberColumns) > Some(0) && !knows(Size::Nodes) {
+            let what =
+                "the number of nodes is not given, and the scaling follows from it and the number columns";
+            return Err(Error::unsuitable(what).remedy(Remedy::Give("nodes")));
         }
         let decides =
             |size: &Size| for_columns.contains(size) || needed.iter().any(|part| part.sizes.contains(size));
-        match self.known.iter().find(|size| !decides(size)) {
+        match self.known.iter().map(|(size, _)| size).find(|size| !decides(size)) {
             None => Ok(()),
             Some(size) => Err(no_effect(size.name(), "nothing that costs anything follows from it here")),
         }
@@ -161,7 +157,7 @@ impl Decided {
     /// # Errors
     /// A guarantee that no noise gives, or that the accountant cannot show.
     pub fn plan(&self) -> Result<Plan> {
-        Plan::new(&self.settings, self.sizes)
+        Plan::new(&self.settings, self.facts)
     }
 
     /// The noise that another accountant would ask for.
@@ -169,7 +165,7 @@ impl Decided {
     /// # Errors
     /// As [`Decided::plan`].
     pub fn plan_by(&self, accountant: &dyn Accountant) -> Result<Plan> {
-        Plan::by(accountant, &self.settings, self.sizes)
+        Plan::by(accountant, &self.settings, self.facts)
     }
 
     /// The accountant of the settings.
@@ -185,14 +181,10 @@ impl Decided {
     /// # Errors
     /// Sizes that contradict the settings.
     pub fn asked(&self) -> Result<Queries> {
-        plan::asked(&self.settings, self.sizes)
+        plan::asked(&self.settings, self.facts)
     }
 }
 
-fn unknown<T>(problem: String) -> Result<T> {
-    Err(Error::Unsuitable(problem))
-}
-
 fn no_effect(name: &'static str, why: &str) -> Error {
-    Error::NoEffect { name, why: why.into() }
+    Error::no_effect(name, why)
 }

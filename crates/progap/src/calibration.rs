@@ -1,8 +1,9 @@
 //! Probabilities that can be believed: of the predictions that are 80 % sure, 80 % should be right.
 //!
-//! Temperature scaling (Guo et al. 2017, On calibration of modern neural networks): every logit is multiplied by one factor, the one
-//! with which the validation nodes have the lowest cross-entropy. No prediction changes, only how sure it is. It works on the
-//! probabilities of whatever predicts last: their logarithms are logits, up to a number that all classes of a row share.
+//! Temperature scaling (Guo et al. 2017, On calibration of modern neural networks): every logit is multiplied by one
+//! factor, the one with which the validation nodes have the lowest cross-entropy. No prediction changes, only how sure
+//! it is. It works on the probabilities of whatever predicts last: their logarithms are logits, up to a number that all
+//! classes of a row share.
 
 use std::ops::RangeInclusive;
 
@@ -20,11 +21,13 @@ pub(crate) const FACTORS: RangeInclusive<f32> = 0.099..=10.1;
 /// With fewer validation nodes a factor says more about them than about the model.
 const LEAST_NODES: usize = 30;
 
-/// The factor on all logits that validation nodes choose; nothing where the settings do without, or there are too few of them.
+/// The factor on all logits that validation nodes choose; nothing where the settings do without, or there are too few
+/// of them.
 ///
 /// # Proof definition
-/// A function of the released model, of noisy aggregates that left the vault before, and of features, labels and the split, which
-/// are public at the levels that have it: post-processing. At node level labels are private, and nothing is calibrated.
+/// A function of the released model, of noisy aggregates that left the vault before, and of features, labels and the
+/// split, which are public at the levels that have it: post-processing. At node level labels are private, and nothing
+/// is calibrated.
 ///
 /// Where nodes lie in several ranks, rows and aggregates are those of this one.
 pub(crate) fn temperature(

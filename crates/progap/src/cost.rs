@@ -50,7 +50,7 @@ pub struct Laps {
 }
 
 impl Laps {
-    /// Time runs.
+    /// Starts the timer.
     pub fn start() -> Laps {
         Laps { last: Instant::now(), stages: vec![] }
     }

@@ -5,7 +5,7 @@
 //! chosen nor a refusal tells more of the number of edges than this order of magnitude, which the statement lists
 //! as public (docs/privacy.md#delta).
 
-use crate::plan::{PublicSizes, automatic_delta};
+use crate::plan::{PublicFacts, automatic_delta};
 use crate::settings::{DeltaRule, Level, Settings};
 use crate::{Error, Result};
 
@@ -51,8 +51,8 @@ pub fn usual(records: usize) -> f64 {
     negative_power(zeros(records) + 1)
 }
 
-/// The number of records that a run protects: friendships, directed edges, or all nodes.
-pub fn records(settings: &Settings, sizes: PublicSizes) -> usize {
+/// The number of records that a run protects: undirected edges, directed edges, or all nodes.
+pub fn records(settings: &Settings, sizes: PublicFacts) -> usize {
     match settings.level {
         Level::None => 0,
         Level::Edge if settings.undirected => sizes.edges.div_ceil(2),
@@ -63,21 +63,21 @@ pub fn records(settings: &Settings, sizes: PublicSizes) -> usize {
 
 /// At edge level the number of records is private and the number of nodes is not. At least this many records are counted, however
 /// few there are, so that whoever has a release alone can tell a delta that no run would have: one record for ten nodes.
-fn least_records(settings: &Settings, sizes: PublicSizes) -> usize {
+fn least_records(settings: &Settings, sizes: PublicFacts) -> usize {
     if settings.level == Level::Edge { sizes.nodes.div_ceil(10) } else { 0 }
 }
 
 /// The number of records by which delta is judged.
-fn counted(settings: &Settings, sizes: PublicSizes) -> usize {
+fn counted(settings: &Settings, sizes: PublicFacts) -> usize {
     records(settings, sizes).max(least_records(settings, sizes))
 }
 
 /// The deltas that a release can have by what is public in it: the smallest and the largest. At node level the number of
 /// records is public, so that a delta that was not given has one value; at edge level it is between the fewest records that are
 /// counted and an edge between every two nodes.
-pub(crate) fn range(settings: &Settings, sizes: PublicSizes) -> (f64, f64) {
-    let fewest = PublicSizes { edges: 0, ..sizes };
-    let most = PublicSizes { edges: sizes.nodes.saturating_mul(sizes.nodes.saturating_sub(1)), ..sizes };
+pub(crate) fn range(settings: &Settings, sizes: PublicFacts) -> (f64, f64) {
+    let fewest = PublicFacts { edges: 0, ..sizes };
+    let most = PublicFacts { edges: sizes.nodes.saturating_mul(sizes.nodes.saturating_sub(1)), ..sizes };
     match settings.delta {
         Some(delta) if !matters(settings) => (delta, delta),
         Some(_) => (0.0, largest(counted(settings, fewest))),
@@ -99,14 +99,14 @@ pub(crate) fn implied(delta: f64, settings: &Settings) -> Option<u64> {
 /// The name of the records.
 pub fn records_are(settings: &Settings) -> &'static str {
     match settings.level {
-        Level::Edge if settings.undirected => "friendships",
+        Level::Edge if settings.undirected => "undirected edges",
         Level::None | Level::Edge => "directed edges",
         Level::Node => "nodes",
     }
 }
 
 /// The delta of a run: as given, or by the settings' rule. Zero where nothing with a delta is asked.
-pub fn of(settings: &Settings, sizes: PublicSizes) -> f64 {
+pub fn of(settings: &Settings, sizes: PublicFacts) -> f64 {
     match (settings.delta, settings.delta_rule, settings.level) {
         _ if !matters(settings) => settings.delta.unwrap_or(0.0),
         (Some(delta), _, _) => delta,
@@ -120,7 +120,7 @@ pub fn of(settings: &Settings, sizes: PublicSizes) -> f64 {
 pub(crate) fn matters(settings: &Settings) -> bool {
     match settings.level {
         Level::None => false,
-        Level::Edge => !settings.method.recipe().is_pure() && settings.touches_edges(),
+        Level::Edge => !settings.method.can().is_pure && settings.touches_edges(),
         Level::Node => true,
     }
 }
@@ -129,24 +129,24 @@ pub(crate) fn matters(settings: &Settings) -> bool {
 ///
 /// # Errors
 /// Such a delta.
-pub fn check(settings: &Settings, sizes: PublicSizes) -> Result<()> {
+pub fn check(settings: &Settings, sizes: PublicFacts) -> Result<()> {
     let most = largest(counted(settings, sizes));
     match settings.delta.filter(|&delta| matters(settings) && delta > most) {
         None => Ok(()),
-        Some(delta) => Err(Error::Setting {
-            name: "delta",
-            value: format!("{delta:e}"),
-            expected: format!(
+        Some(delta) => Err(Error::out_of_range(
+            "delta",
+            format!("{delta:e}"),
+            format!(
                 "at most {most:e}, that is one over the number of {} rounded up to a power of ten: above that \
                  nothing would be guaranteed",
                 records_are(settings)
             ),
-        }),
+        )),
     }
 }
 
 /// A remark on a delta that is accepted but above the usual one.
-pub fn caution(settings: &Settings, sizes: PublicSizes) -> Option<String> {
+pub fn caution(settings: &Settings, sizes: PublicFacts) -> Option<String> {
     let (delta, count) = (of(settings, sizes), counted(settings, sizes));
     let (usual, most) = (usual(count), largest(count));
     if !matters(settings) || delta <= usual {
@@ -167,7 +167,7 @@ pub fn caution(settings: &Settings, sizes: PublicSizes) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Method;
+    use crate::settings::MethodKind;
 
     #[test]
     fn the_usual_delta_is_at_most_a_tenth_of_one_over_the_records_and_a_power_of_ten() {
@@ -186,8 +186,8 @@ mod tests {
     /// 13,000 nodes of which 9,750 train: the published rule gives a delta above one over the records.
     #[test]
     fn every_node_is_a_record_at_node_level() {
-        let sizes = PublicSizes { train_nodes: 9_750, nodes: 13_000, ..PublicSizes::default() };
-        for method in [Method::Progap, Method::Gap, Method::Mlp, Method::DpGnn] {
+        let sizes = PublicFacts { train_nodes: 9_750, nodes: 13_000, ..PublicFacts::default() };
+        for method in [MethodKind::ProgapLabels, MethodKind::Gap, MethodKind::Mlp, MethodKind::DpGnn] {
             let settings = Settings::of(method, Level::Node);
             assert_eq!(of(&settings, sizes), 1e-6, "{method}");
             assert_eq!(of(&settings.clone().with_published_guarantee(), sizes), 1e-4, "{method}");
@@ -207,29 +207,29 @@ mod tests {
         {
             for undirected in [false, true] {
                 for rule in [DeltaRule::Records, DeltaRule::Published] {
-                    let sizes = PublicSizes { edges, nodes, ..PublicSizes::default() };
+                    let sizes = PublicFacts { nodes, edges, ..PublicFacts::default() };
                     let settings = Settings {
                         undirected,
                         delta_rule: rule,
-                        ..Settings::of(crate::Method::Progap, Level::Edge)
+                        ..Settings::of(crate::MethodKind::ProgapLabels, Level::Edge)
                     };
-                    let (least, most) = range(&settings, PublicSizes { edges: 1, ..sizes });
+                    let (least, most) = range(&settings, PublicFacts { edges: 1, ..sizes });
                     let chosen = of(&settings, sizes);
                     assert!((least..=most).contains(&chosen), "{nodes} {edges} {rule:?}: {chosen:e}");
                     let records = implied(chosen, &settings).expect("a power of ten");
                     assert!(records >= records_of(&settings, sizes), "{nodes} {edges} {rule:?}: {records}");
                     let given = Settings { delta: Some(largest(counted(&settings, sizes))), ..settings };
                     check(&given, sizes).expect("accepted");
-                    assert!(given.delta <= Some(range(&given, PublicSizes { edges: 1, ..sizes }).1));
+                    assert!(given.delta <= Some(range(&given, PublicFacts { edges: 1, ..sizes }).1));
                 }
             }
         }
-        let sizes = PublicSizes { nodes: 2_000, edges: 1, ..PublicSizes::default() };
-        assert_eq!(range(&Settings::of(crate::Method::Progap, Level::Edge), sizes).1, 1e-4);
-        assert_eq!(implied(0.99, &Settings::of(crate::Method::Progap, Level::Edge)), None);
+        let sizes = PublicFacts { nodes: 2_000, edges: 1, ..PublicFacts::default() };
+        assert_eq!(range(&Settings::of(crate::MethodKind::ProgapLabels, Level::Edge), sizes).1, 1e-4);
+        assert_eq!(implied(0.99, &Settings::of(crate::MethodKind::ProgapLabels, Level::Edge)), None);
     }
 
-    fn records_of(settings: &Settings, sizes: PublicSizes) -> u64 {
+    fn records_of(settings: &Settings, sizes: PublicFacts) -> u64 {
         records(settings, sizes) as u64
     }
 
@@ -240,13 +240,13 @@ mod tests {
             let settings = Settings {
                 undirected,
                 delta: Some(1e-4),
-                ..Settings::of(crate::Method::Progap, Level::Edge)
+                ..Settings::of(crate::MethodKind::ProgapLabels, Level::Edge)
             };
             let twice = if undirected { 2 } else { 1 };
             let outcomes: Vec<bool> = [1_001, 3_000, 9_999, 10_000, 10_001]
                 .iter()
                 .map(|edges| {
-                    let sizes = PublicSizes { edges: twice * edges, ..PublicSizes::default() };
+                    let sizes = PublicFacts { edges: twice * edges, ..PublicFacts::default() };
                     check(&settings, sizes).is_ok()
                 })
                 .collect();

@@ -11,7 +11,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::InFile;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
+
+/// The version of every public format, see `docs/formats.md`.
+pub(crate) const FORMAT: u64 = 1;
 
 /// Writes a file, whole or not at all; it is on disk when this returns.
 pub(crate) fn write(path: &Path, content: &[u8]) -> Result<()> {
@@ -43,6 +46,33 @@ pub(crate) fn json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(value).in_file(path)?;
     text.push(b'\n');
     Ok(text)
+}
+
+/// The version of a file of a public format, whatever else it holds.
+#[derive(Deserialize)]
+pub(crate) struct Version {
+    version: Option<u64>,
+}
+
+impl Version {
+    /// Refuses a file of another version. It is asked first: a newer one may have fields that are unknown here.
+    pub(crate) fn check(&self, what: &'static str, file: &Path) -> Result<()> {
+        match self.version {
+            Some(FORMAT) => Ok(()),
+            Some(found) => Err(Error::newer(what, found).at(file)),
+            None => Err(Error::file(file, "it has no version; the file is damaged")),
+        }
+    }
+}
+
+/// The content of a JSON file of a public format.
+pub(crate) fn versioned<T: serde::de::DeserializeOwned>(
+    bytes: &[u8],
+    what: &'static str,
+    file: &Path,
+) -> Result<T> {
+    serde_json::from_slice::<Version>(bytes).in_file(file)?.check(what, file)?;
+    serde_json::from_slice(bytes).in_file(file)
 }
 
 /// A number that JSON may not have: what is not a number is written as null.
@@ -178,7 +208,7 @@ impl MatrixFile {
     }
 
     pub(crate) fn add(&mut self, rows: &[f32]) -> Result<()> {
-        const TOO_MANY: Error = Error::Internal("a matrix has more rows than it said");
+        const TOO_MANY: ErrorKind = ErrorKind::Internal("a matrix has more rows than it said");
         self.missing = self.missing.checked_sub(rows.len()).ok_or(TOO_MANY)?;
         self.write(bytemuck::cast_slice(rows))
     }
@@ -191,7 +221,7 @@ impl MatrixFile {
     /// The file is on disk, whole. Gives its digest.
     pub(crate) fn commit(self) -> Result<String> {
         if self.missing > 0 {
-            return Err(Error::Internal("a matrix has fewer rows than it said"));
+            return Err(Error::internal("a matrix has fewer rows than it said"));
         }
         self.file.commit()?;
         Ok(self.hasher.finalize().to_hex().to_string())

@@ -11,8 +11,9 @@ use crate::run::{self, Training};
 use crate::settings::Request;
 use crate::{Release, Result};
 
-/// Loads a data set: a folder or file of any known format, or one that is known by name, such as `demo`, from the folder `data`
-/// or `$PROGAP_DATA`. Where it has no split of its own, one is drawn: 75 % of the nodes train, 10 % validate, 15 % test.
+/// Loads a data set: a folder or file of any known format, or one that is known by name, such as `demo`, from the
+/// folder `data` or `$PROGAP_DATA`. Where it has no split of its own, one is drawn: 75 % of the nodes train, 10 %
+/// validate, 15 % test.
 ///
 /// ```
 /// let data = progap::load("demo")?;
@@ -72,7 +73,8 @@ pub fn train(dataset: &Dataset, asked: impl Into<Request>) -> Training<'_> {
     Training::new(dataset, asked.into())
 }
 
-/// Goes on with a run that was interrupted, with the data that it began with. Nothing is asked or charged a second time.
+/// Goes on with a run that was interrupted, with the data that it began with. Nothing is asked or charged a second
+/// time.
 ///
 /// # Errors
 /// A folder without such a run; other data; files that were changed.

@@ -1,17 +1,20 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "audit"), allow(dead_code, unused_imports, reason = "audits ask what no run asks"))]
 
 mod account;
+mod addressed;
 pub mod assessment;
+#[cfg(feature = "audit")]
 pub mod audit;
 mod calibration;
 pub mod cost;
 pub mod delta;
-mod error;
-pub mod experiment;
+pub mod error;
 mod files;
 mod folder;
 mod front;
+#[cfg_attr(not(feature = "ledger"), path = "ledger/absent.rs")]
 pub mod ledger;
 pub mod lint;
 mod memory;
@@ -31,14 +34,14 @@ pub mod run;
 mod scaling;
 mod scratch;
 pub mod settings;
+#[cfg_attr(not(feature = "sign"), path = "no_signature.rs")]
 pub mod signature;
-mod sqlite;
 pub mod units;
 mod vault;
 mod views;
 
 pub use account::{Accounted, Decided};
-pub use error::{Error, Result};
+pub use error::{Error, ErrorKind, InFile, Remedy, Result, Vocabulary};
 pub use front::{account, load, load_with, looks_like_a_path, resume, train};
 pub use memory::keep_memory_below;
 pub use method::{Observer, Progress};
@@ -48,7 +51,7 @@ pub use progap_privacy::Unit;
 pub use release::{Guarantee, Predictions, Release};
 pub use run::{Trained, Training};
 pub use settings::{
-    Accounting, Bounding, Combination, Edge, Level, Messages, Method, Node, Nonlinearity, Selection,
+    Accounting, Bounding, Combination, Edge, Level, Messages, MethodKind, Node, Nonlinearity, Selection,
     Settings, Unprotected,
 };
 
@@ -58,6 +61,7 @@ pub use settings::{
 pub mod internals {
     pub use crate::vault::*;
 
+    #[cfg(feature = "audit")]
     pub mod audit {
         pub mod mechanism {
             pub use crate::audit::mechanism::*;
@@ -67,6 +71,9 @@ pub mod internals {
         }
         pub mod subgraph {
             pub use crate::audit::subgraph::*;
+        }
+        pub mod tables {
+            pub use crate::audit::tables::*;
         }
         pub mod votes {
             pub use crate::audit::votes::*;

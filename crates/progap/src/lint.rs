@@ -12,8 +12,9 @@ use progap_graph::{Dataset, EdgesBack, Graph, NodeIds, Part};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::plan::PublicSizes;
-use crate::settings::{DeltaRule, Direction, Level, Settings};
+use crate::error::{Remedy, Vocabulary, advice};
+use crate::plan::PublicFacts;
+use crate::settings::{Declaration, DeltaRule, Direction, Level, Settings};
 use crate::{delta, order};
 
 /// How much a remark matters.
@@ -33,8 +34,27 @@ pub struct Remark {
     pub code: &'static str,
     /// How much it matters.
     pub weight: Weight,
-    /// The finding and its remedy, in words.
+    /// The finding, in words.
     pub text: String,
+    /// What to do about it.
+    #[serde(skip)]
+    pub remedies: Vec<Remedy>,
+}
+
+impl Remark {
+    /// This remark, with another remedy.
+    fn remedy(mut self, remedy: Remedy) -> Remark {
+        self.remedies.push(remedy);
+        self
+    }
+
+    /// The finding and its remedies in somebody's own vocabulary.
+    pub fn said(&self, vocabulary: &dyn Vocabulary) -> String {
+        match self.remedies.as_slice() {
+            [] => self.text.clone(),
+            remedies => format!("{}; {}", self.text, advice(remedies, vocabulary)),
+        }
+    }
 }
 
 /// A class with fewer training records than this is learnt badly, and its few records are easily told apart.
@@ -47,11 +67,10 @@ const LEAST_VALUES: usize = 20;
 /// Everything that is found in a data set for a run with these settings. `given` are the settings that were asked for by
 /// name, as in config.toml.
 pub fn lint(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remark> {
-    let settings = &settings.for_data(dataset);
     let mut remarks = Vec::new();
     units(dataset, settings, given, &mut remarks);
     edges(dataset, settings, &mut remarks);
-    let sizes = PublicSizes::of(dataset, settings);
+    let sizes = PublicFacts::of(dataset, settings);
     if let Some(text) = delta::caution(settings, sizes) {
         remarks.push(warning("delta", text));
     }
@@ -71,18 +90,19 @@ pub fn lint(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remar
     classes(dataset, &mut remarks);
     for name in given {
         if let Some(why) = settings.without_effect(name) {
-            remarks.push(warning("no-effect", format!("`{name}` has no effect: {why}")));
+            let words = Declaration::find(name).map_or_else(|_| (*name).to_string(), Declaration::words);
+            remarks.push(warning("no-effect", format!("the {words} has no effect: {why}")));
         }
     }
     remarks
 }
 
 fn note(code: &'static str, text: String) -> Remark {
-    Remark { code, weight: Weight::Note, text }
+    Remark { code, weight: Weight::Note, text, remedies: vec![] }
 }
 
 fn warning(code: &'static str, text: String) -> Remark {
-    Remark { code, weight: Weight::Warning, text }
+    Remark { code, weight: Weight::Warning, text, remedies: vec![] }
 }
 
 fn units(dataset: &Dataset, settings: &Settings, given: &[&str], remarks: &mut Vec<Remark>) {
@@ -91,8 +111,8 @@ fn units(dataset: &Dataset, settings: &Settings, given: &[&str], remarks: &mut V
     let symmetric = graph.edges() > 0 && if known { settings.undirected } else { graph.is_symmetric() };
     if symmetric && settings.direction == Direction::Both && settings.touches_edges() {
         // A refusal would tell that the graph is symmetric.
-        let text = "every edge has an edge back, so that both directions say the same, at twice the cost: use `direction in`";
-        remarks.push(warning("both-alike", text.into()));
+        let text = "every edge has an edge back, so that both directions say the same, at twice the cost";
+        remarks.push(warning("both-alike", text.into()).remedy(Remedy::set("direction", "in")));
     }
     if !symmetric && settings.touches_edges() && !given.contains(&"directed") {
         one_way(graph, settings, remarks);
@@ -101,18 +121,17 @@ fn units(dataset: &Dataset, settings: &Settings, given: &[&str], remarks: &mut V
         Level::Edge if symmetric && !settings.undirected && settings.touches_edges() => {
             let published = settings.delta_rule == DeltaRule::Published;
             let why = if published { ", as published," } else { "" };
-            remarks.push(warning(
-                "directed-unit",
-                format!(
-                    "every edge has an edge back, but one direction{why} counts as a record: a friendship is protected \
-                     less than epsilon says; leave out `directed` or the published settings, or give `undirected`"
-                ),
-            ));
+            let text = format!(
+                "every edge has an edge back, but one direction{why} counts as a record: an undirected edge is protected \
+                 less than epsilon says"
+            );
+            let asked = if published { Remedy::Drop("preset") } else { Remedy::Drop("directed") };
+            remarks.push(warning("directed-unit", text).remedy(asked).remedy(Remedy::Give("undirected")));
         }
         Level::Node if symmetric => remarks.push(note(
-            "friend-s-record",
+            "reverse-edge-remains",
             "every edge has an edge back: a person's record holds the edges from that person; the other side of each \
-             friendship is in the friend's record, and still shows that they are friends when the person's own record is \
+             undirected edge is in the neighbour's record, and still shows that they are neighbours when the person's own record is \
              left out"
                 .into(),
         )),
@@ -126,22 +145,20 @@ fn one_way(graph: &Graph, settings: &Settings, remarks: &mut Vec<Remark>) {
     let EdgesBack { with, of, .. } = back;
     if back.listed_once(graph) {
         let (found, remedy) = match with {
-            0 => ("no edge has an edge back".to_string(), "`undirected`"),
-            _ => (format!("only {with} of {of} edges have an edge back"), "`symmetrise`"),
+            0 => ("no edge has an edge back".to_string(), "undirected"),
+            _ => (format!("only {with} of {of} edges have an edge back"), "symmetrise"),
         };
         let text = format!(
-            "{found}, as where a file lists each edge of an undirected graph once: if edges mean the same both ways, {remedy} \
-             adds the other direction"
+            "{found}, as where a file lists each edge of an undirected graph once: if edges mean the same both ways, \
+             add the other direction"
         );
-        remarks.push(warning("listed-once", text));
+        remarks.push(warning("listed-once", text).remedy(Remedy::Give(remedy)));
     } else if settings.level == Level::Edge && 10 * with >= 9 * of && of > 0 && !settings.undirected {
-        remarks.push(warning(
-            "nearly-symmetric",
-            format!(
-                "{with} of {of} edges have an edge back: if these are friendships, `symmetrise` adds the rest and protects both \
-                 directions"
-            ),
-        ));
+        let text = format!(
+            "{with} of {of} edges have an edge back: if edges mean the same both ways, the rest can be added and both \
+             directions protected"
+        );
+        remarks.push(warning("nearly-symmetric", text).remedy(Remedy::Give("symmetrise")));
     }
 }
 
@@ -168,13 +185,17 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
         let text =
             format!("{alone} of {} nodes receive nothing: for them only features can help", graph.nodes());
         // Half of a bipartite graph whose edges lead one way hears nothing, and most sources of a citation graph.
-        let both = if settings.method.recipe().hears_both_ways() {
-            "`direction both` hears both ways apart, and `symmetrise` adds the ways back"
-        } else {
-            "`symmetrise` adds the ways back"
-        };
         remarks.push(match 4 * alone > graph.nodes() && !graph.is_symmetric() {
-            true => warning("no-senders", format!("{text}; if edges mean something both ways, {both}")),
+            true => {
+                let text = format!("{text}; if edges mean something both ways, use both");
+                let added = Remedy::Give("symmetrise");
+                match settings.method.can().both_directions {
+                    true => {
+                        warning("no-senders", text).remedy(Remedy::set("direction", "both")).remedy(added)
+                    }
+                    false => warning("no-senders", text).remedy(added),
+                }
+            }
             false => note("no-senders", text),
         });
     }
@@ -183,13 +204,16 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
 /// Nodes in an order that follows edges, as where a list of nodes was made of them.
 fn telling_order(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
     let Some(found) = order::telling(dataset, settings) else { return };
-    let text = match dataset.node_ids() {
-        NodeIds::Text { .. } => format!(
+    remarks.push(match dataset.node_ids() {
+        NodeIds::Text { .. } => warning("telling-order", format!(
             "ids are public, and nodes in their order tell edges ({found}): give ids that do not follow edges, such as pseudonyms"
-        ),
-        NodeIds::Position | NodeIds::Integers(_) => order::refusal(&found),
-    };
-    remarks.push(warning("telling-order", text));
+        )),
+        NodeIds::Position | NodeIds::Integers(_) => {
+            let refusal = order::refusal(&found);
+            let remark = warning("telling-order", refusal.kind().to_string());
+            refusal.remedies().iter().cloned().fold(remark, Remark::remedy)
+        }
+    });
 }
 
 /// How many nodes no message reaches.
@@ -312,9 +336,9 @@ fn classes(dataset: &Dataset, remarks: &mut Vec<Remark>) {
     };
     if let Some(classes) = named(&|count| count == 0) {
         let text = format!(
-            "no training node has the class {classes}: it cannot be learnt; `min_class_count` keeps frequent classes only"
+            "no training node has the class {classes}: it cannot be learnt; frequent classes can be kept alone"
         );
-        remarks.push(warning("class-without-training", text));
+        remarks.push(warning("class-without-training", text).remedy(Remedy::Give("min_class_count")));
     }
     if let Some(classes) = named(&|count| count > 0 && count < FEW) {
         let text =
@@ -328,6 +352,7 @@ mod tests {
     use progap_graph::read::{LoadOptions, table};
 
     use super::*;
+    use crate::settings::Draft;
     use crate::settings::Order;
 
     fn data(nodes: &str, edges: &str) -> Dataset {
@@ -343,10 +368,15 @@ mod tests {
     }
 
     fn codes(dataset: &Dataset, settings: &Settings) -> Vec<&'static str> {
-        lint(dataset, settings, &[]).into_iter().map(|remark| remark.code).collect()
+        lint(dataset, &resolved(dataset, settings), &[]).into_iter().map(|remark| remark.code).collect()
     }
 
-    /// A ring of friends with enough of everything: nothing to say but what a change adds.
+    fn resolved(dataset: &Dataset, settings: &Settings) -> Settings {
+        let facts = PublicFacts::of(dataset, settings);
+        Draft::from(settings.clone()).resolve(&facts).expect("settings").into_settings()
+    }
+
+    /// A ring of neighbours with enough of everything: nothing to say but what a change adds.
     fn ring(change: impl Fn(usize) -> (String, String), extra_edges: &str) -> Dataset {
         ring_of_steps(7, change, extra_edges)
     }
@@ -371,29 +401,32 @@ mod tests {
     #[test]
     fn nothing_is_said_where_there_is_nothing_to_say() {
         assert_eq!(
-            codes(&ring(plain, ""), &Settings::of(crate::Method::Progap, Level::Edge).unit_by_graph()),
+            codes(
+                &ring(plain, ""),
+                &Settings::of(crate::MethodKind::ProgapLabels, Level::Edge).unit_by_graph()
+            ),
             [""; 0]
         );
     }
 
     #[test]
     fn an_order_of_nodes_that_follows_edges_is_found_at_private_levels() {
-        let edge = Settings::of(crate::Method::Progap, Level::Edge).unit_by_graph();
+        let edge = Settings::of(crate::MethodKind::ProgapLabels, Level::Edge).unit_by_graph();
         assert_eq!(codes(&ring_of_steps(1, plain, ""), &edge), ["telling-order"]);
-        let node = Settings::of(crate::Method::Progap, Level::Node);
+        let node = Settings::of(crate::MethodKind::ProgapLabels, Level::Node);
         assert!(codes(&ring_of_steps(1, plain, ""), &node).contains(&"telling-order"));
         assert_eq!(
             codes(&ring_of_steps(1, plain, ""), &Settings { order: Order::Public, ..edge.clone() }),
             [""; 0]
         );
         assert_eq!(codes(&ring_of_steps(1, plain, ""), &Settings { shuffle: true, ..edge }), [""; 0]);
-        let none = Settings::of(crate::Method::Progap, Level::None);
+        let none = Settings::of(crate::MethodKind::ProgapLabels, Level::None);
         assert_eq!(codes(&ring_of_steps(1, plain, ""), &none), [""; 0]);
     }
 
     #[test]
     fn both_directions_of_a_symmetric_graph_are_said_to_be_alike() {
-        let settings = Settings::of(crate::Method::Views, Level::Edge).unit_by_graph();
+        let settings = Settings::of(crate::MethodKind::ProgapViews, Level::Edge).unit_by_graph();
         let both = Settings { direction: Direction::Both, ..settings };
         assert_eq!(codes(&ring(plain, ""), &both), ["both-alike"]);
         assert_eq!(codes(&ring(plain, "0,5\n"), &both), ["nearly-symmetric"]);
@@ -401,33 +434,34 @@ mod tests {
 
     #[test]
     fn a_symmetric_graph_under_the_directed_unit_is_found() {
-        let edge = Settings::of(crate::Method::Progap, Level::Edge);
+        let edge = Settings::of(crate::MethodKind::ProgapLabels, Level::Edge);
         assert_eq!(codes(&ring(plain, ""), &edge), ["directed-unit"]);
         assert_eq!(codes(&ring(plain, "0,5\n"), &edge), ["nearly-symmetric"]);
-        let paper = Settings::paper(crate::settings::Method::Progap, Level::Edge);
+        let paper = Settings::paper(crate::settings::MethodKind::Progap, Level::Edge);
         assert_eq!(codes(&ring(plain, ""), &paper), ["directed-unit", "delta", "published-delta"]);
         assert_eq!(codes(&ring(plain, ""), &Settings { depth: 0, ..edge }), [""; 0]);
         assert_eq!(
-            codes(&ring(plain, ""), &Settings::of(crate::Method::Progap, Level::Node)),
-            ["friend-s-record", "no-categories"]
+            codes(&ring(plain, ""), &Settings::of(crate::MethodKind::ProgapLabels, Level::Node)),
+            ["reverse-edge-remains", "no-categories"]
         );
     }
 
     #[test]
     fn repeated_edges_and_loops_are_counted_and_do_not_hide_a_symmetric_graph() {
-        let edge = Settings::of(crate::Method::Progap, Level::Edge).unit_by_graph();
+        let edge = Settings::of(crate::MethodKind::ProgapLabels, Level::Edge).unit_by_graph();
         let dataset = ring(plain, "0,7\n0,7\n5,5\n5,5\n");
-        assert!(edge.for_graph(dataset.graph()).undirected);
+        let edge = resolved(&dataset, &edge);
+        assert!(edge.undirected);
         let remarks = lint(&dataset, &edge, &[]);
         let text = |code: &str| remarks.iter().find(|r| r.code == code).map(|r| r.text.clone()).expect(code);
         assert!(text("repeated-edges").starts_with("2 edges repeat"), "{remarks:?}");
         assert!(text("self-loops").starts_with("2 edges lead"), "{remarks:?}");
-        assert_eq!(PublicSizes::of(&dataset, &edge).edges, 240, "merged edges are counted");
+        assert_eq!(PublicFacts::of(&dataset, &edge).edges, 240, "merged edges are counted");
     }
 
     #[test]
     fn names_and_addresses_are_found() {
-        let edge = Settings::of(crate::Method::Progap, Level::Edge).unit_by_graph();
+        let edge = Settings::of(crate::MethodKind::ProgapLabels, Level::Edge).unit_by_graph();
         let unique = ring(|node| (node.to_string(), format!("Person {node}")), "");
         assert_eq!(codes(&unique, &edge), ["nearly-unique"]);
         let addresses = ring(|node| (node.to_string(), format!("p{node}@example.org")), "");
@@ -445,7 +479,7 @@ mod tests {
 
     #[test]
     fn small_and_missing_classes_are_found() {
-        let edge = Settings::of(crate::Method::Progap, Level::Edge);
+        let edge = Settings::of(crate::MethodKind::ProgapLabels, Level::Edge);
         let rows = |label: &dyn Fn(usize) -> &'static str| {
             let mut nodes = String::from("id,label,age,split\n");
             for node in 0..60 {
@@ -466,8 +500,9 @@ mod tests {
 
     #[test]
     fn a_delta_near_one_over_the_records_is_found() {
-        let edge = Settings { delta: Some(1e-3), ..Settings::of(crate::Method::Progap, Level::Edge) }
-            .unit_by_graph();
+        let edge =
+            Settings { delta: Some(1e-3), ..Settings::of(crate::MethodKind::ProgapLabels, Level::Edge) }
+                .unit_by_graph();
         assert_eq!(codes(&ring(plain, ""), &edge), ["delta"]);
         assert_eq!(codes(&ring(plain, ""), &Settings { delta: Some(1e-4), ..edge }), [""; 0]);
     }

@@ -5,18 +5,20 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use progap_graph::{Dataset, Features, Part, store};
 use progap_privacy::noise::{MessageType, choose_scale};
 
+use crate::method::{self, Training};
 use crate::model::Shape;
 use crate::plan::Plan;
 use crate::settings::{Bounding, Direction, Level, Settings};
-use crate::{Error, Result};
+use crate::{Error, Remedy, Result};
 
 /// Bytes that this process may hold; 0 for all there is.
 static BOUND: AtomicU64 = AtomicU64::new(0);
 /// Of a bound, the part that is left to pages of mapped files until it is known what a run holds besides.
 const PAGES: u64 = 4;
 
-/// From now on this process keeps to about this many bytes of memory: graphs, rows and aggregates are mapped and pass through it in blocks, and
-/// are never held whole. Results have the same bits. A run that cannot do with so little says how much it needs.
+/// From now on this process keeps to about this many bytes of memory: graphs, rows and aggregates are mapped and pass
+/// through it in blocks, and are never held whole. Results have the same bits. A run that cannot do with so little says
+/// how much it needs.
 ///
 /// It is a property of the process, as its pool of threads is, and set at its start.
 pub fn keep_memory_below(bytes: u64) {
@@ -38,31 +40,35 @@ const LABELLED: f64 = 40.0;
 /// Bytes for each node: the split, marks, a list of all.
 const NODE: f64 = 8.0;
 
-/// Refuses a run that cannot keep to the memory that this process may hold, or needs more of it, and leaves the rest to pages of mapped files.
+/// Refuses a run that cannot keep to the memory that this process may hold, or needs more of it, and leaves the rest to
+/// pages of mapped files.
 ///
-/// In memory are what every node sends (a byte or two for each value), some bytes a node for the split, and the rows of labelled nodes where
-/// epochs read all of them again and again. Edges, features, sums and what stages make for each other pass through.
+/// In memory are what every node sends (a byte or two for each value), some bytes a node for the split, and the rows of
+/// labelled nodes where epochs read all of them again and again. Edges, features, sums and what stages make for each
+/// other pass through.
 ///
-/// Whether there is a release is public, so that only settings and public sizes refuse a run: at private levels neither the edges of a graph
-/// that is held in memory nor, at node level, the entries of sparse rows.
+/// Whether there is a release is public, so that only settings and public sizes refuse a run: at private levels neither
+/// the edges of a graph that is held in memory nor, at node level, the entries of sparse rows.
 pub(crate) fn check_run(dataset: &Dataset, settings: &Settings, plan: &Plan) -> Result<()> {
     let Some(bound) = bound() else { return Ok(()) };
     check_settings(settings)?;
     let (exact, public) = (Held::exact(dataset), Held::public(dataset, settings.level));
     let (messages, needed) = needed(dataset, settings, plan, public);
     if needed > bound as f64 {
-        return Err(Error::Unsuitable(format!(
-            "this run needs about {} of memory, {} of it for what {} nodes send, and may hold {}: give `memory` at least the first{}",
+        let error = Error::unsuitable(format!(
+            "this run needs about {} of memory, {} of it for what {} nodes send, and may hold {}",
             size(needed),
             size(messages),
             dataset.nodes(),
             size(bound as f64),
-            if public.features + public.graph > 1e6 {
-                ", or convert the data to a .progap file, which is not held in memory"
-            } else {
-                ""
-            },
-        )));
+        ))
+        .remedy(Remedy::Raise("memory", size(needed)));
+        return Err(match public.features + public.graph > 1e6 {
+            true => {
+                error.remedy(Remedy::words("convert the data to a .progap file, which is not held in memory"))
+            }
+            false => error,
+        });
     }
     let pages = (bound as f64 - self::needed(dataset, settings, plan, exact).1).max(0.0) + LEAST_PAGES;
     store::keep_mapped_below(pages as u64);
@@ -71,35 +77,39 @@ pub(crate) fn check_run(dataset: &Dataset, settings: &Settings, plan: &Plan) -> 
 
 /// Refuses what holds edges in memory, however many there are: how many is private, so that no number could be checked.
 fn check_settings(settings: &Settings) -> Result<()> {
-    if settings.method.recipe().holds_the_graph() {
-        return Err(Error::Unsuitable(format!(
-            "the method {} holds the graph and a row for each node and layer in memory, and cannot keep to `memory`: leave it out, or use \
-             `method progap`",
+    if settings.method.can().mixes_rows {
+        return Err(Error::unsuitable(format!(
+            "the method {} holds the graph and a row for each node and layer in memory, and cannot keep to a bound",
             settings.method
-        )));
+        ))
+        .remedy(Remedy::Drop("memory"))
+        .remedy(Remedy::set("method", "progap-labels")));
     }
     if !settings.touches_edges() {
         return Ok(());
     }
     if settings.direction != Direction::In {
-        return Err(Error::Contradiction(
-            "`direction` other than `in` turns all edges round in memory, and cannot keep to `memory`: turn them round in the file \
-             (sources become targets), or leave `memory` out",
-        ));
+        return Err(Error::contradiction(
+            "another direction than in turns all edges round in memory, and cannot keep to a bound",
+        )
+        .remedy(Remedy::words("turn them round in the file (sources become targets)"))
+        .remedy(Remedy::Drop("memory")));
     }
     if settings.level == Level::Node && settings.bounding == Bounding::Sample {
-        return Err(Error::Contradiction(
-            "`bounding sample` chooses among all edges in memory, and cannot keep to `memory`: give `bounding weight`, or leave `memory` out",
-        ));
+        return Err(Error::contradiction(
+            "bounding by a sample chooses among all edges in memory, and cannot keep to a bound",
+        )
+        .remedy(Remedy::set("bounding", "weight"))
+        .remedy(Remedy::Drop("memory")));
     }
     Ok(())
 }
 
 /// Bytes for what nodes send, and all bytes that a run needs.
 fn needed(dataset: &Dataset, settings: &Settings, plan: &Plan, held: Held) -> (f64, f64) {
-    let recipe = settings.method.recipe();
     let (nodes, sizes) = (dataset.nodes() as f64, (dataset.features().columns(), dataset.classes()));
-    let widths = recipe.aggregate_widths(settings, sizes, None);
+    let program = method::program(settings, sizes, None);
+    let widths = program.aggregate_widths();
     let widest = widths.iter().copied().max().unwrap_or(0) as f64;
     let value = match (settings.level, choose_scale(plan.aggregate_multiplier * plan.sensitivity, 1.0)) {
         (Level::None, _) => 4.0,
@@ -111,18 +121,22 @@ fn needed(dataset: &Dataset, settings: &Settings, plan: &Plan, held: Held) -> (f
     let [train, val] = [Part::Train, Part::Val].map(count);
     let classes = 4.0 * dataset.classes() as f64;
     let sums = 4.0 * widths.iter().sum::<usize>() as f64;
-    let rows = match (settings.level, recipe.most_fitted() as f64) {
+    let at_once = program.stages.iter().find_map(|stage| match stage.training {
+        Training::AtOnce { max_rows, reads_all_rows } => Some((max_rows as f64, reads_all_rows)),
+        Training::Epochs(_) => None,
+    });
+    let rows = match (settings.level, at_once) {
         // Batches are read where they lie.
         (Level::Node, _) => 2.0 * (held.row + sums) * (settings.batch_size as f64).min(nodes),
         // Every epoch reads all labelled rows; validation nodes calibrate.
-        (_, 0.0) => {
-            let stages = (0..recipe.stages(settings)).map(|stage| recipe.shape(settings, sizes, stage, None));
-            let row = stages.map(|shape| held.of_shape(&shape, sizes.0)).fold(0.0, f64::max);
+        (_, None) => {
+            let shapes = program.stages.iter().map(|stage| &stage.model);
+            let row = shapes.map(|shape| held.of_shape(shape, sizes.0)).fold(0.0, f64::max);
             (row + LABELLED) * (train + val) + 3.0 * classes * val
         }
         // Models are fitted to some rows of each role, and evaluated on all.
-        (_, most) => {
-            let read = if recipe.reads_all_rows(dataset) { nodes } else { (train + val).min(2.0 * most) };
+        (_, Some((most, reads_all_rows))) => {
+            let read = if reads_all_rows(dataset) { nodes } else { (train + val).min(2.0 * most) };
             let fitted = nodes.min(most) * (2.0 * sums + 6.0 * classes);
             2.0 * (held.row + sums) * read + fitted + (2.0 * classes + LABELLED) * (train + val)
         }
@@ -187,7 +201,7 @@ pub(crate) fn graph(edges: f64) -> f64 {
 /// Refuses what needs more memory than there is, with its size.
 pub(crate) fn check(what: &str, bytes: f64, available: Option<u64>) -> Result<()> {
     match available {
-        Some(available) if bytes > available as f64 => Err(Error::Unsuitable(format!(
+        Some(available) if bytes > available as f64 => Err(Error::unsuitable(format!(
             "{what} would take about {}, and {} of memory are free: use a machine with more, or a smaller graph",
             size(bytes),
             size(available as f64)

@@ -1,12 +1,15 @@
 //! The models: networks of crates/nn, kept and loaded by name.
 
-use progap_nn::{Activation, Architecture, Jk, Network, Norm, NormPlacement, Sage, SageArchitecture};
+use progap_nn::{
+    Activation, Architecture, Inputs, Jk, Network, Norm, NormPlacement, Sage, SageArchitecture, probabilities,
+};
 use serde::{Deserialize, Serialize};
 
+use crate::addressed::{Addressed, AddressedShape};
 use crate::files::Tensors;
 use crate::settings::{Combination, Nonlinearity};
-use crate::views::{Views, ViewsShape};
-use crate::{Error, Result};
+use crate::views::{SumShape, Views, ViewsShape};
+use crate::{Error, ErrorKind, Result};
 
 /// The shape of a model, known from the settings and public sizes alone.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +20,8 @@ pub enum Shape {
     Sage(SageArchitecture),
     /// Two views: features, and noisy sums.
     Views(ViewsShape),
+    /// Two views: features, and addressed sums.
+    Addressed(AddressedShape),
 }
 
 /// A model.
@@ -28,11 +33,13 @@ pub enum Model {
     Sage(Sage),
     /// Two views: features, and noisy sums.
     Views(Views),
+    /// Two views: features, and addressed sums.
+    Addressed(Addressed),
 }
 
-const NOT_A_NETWORK: Error = Error::Internal("the model is no network over rows");
-const NOT_A_SAGE: Error = Error::Internal("the model is no GraphSAGE");
-const NOT_VIEWS: Error = Error::Internal("the model is none of two views");
+const NOT_A_NETWORK: ErrorKind = ErrorKind::Internal("the model is no network over rows");
+const NOT_A_SAGE: ErrorKind = ErrorKind::Internal("the model is no GraphSAGE");
+const NOT_VIEWS: ErrorKind = ErrorKind::Internal("the model is none of two views");
 
 impl Model {
     /// A model with initial values drawn from a seed.
@@ -40,7 +47,9 @@ impl Model {
         match shape {
             Shape::Network(architecture) => Ok(Model::Network(Network::new(architecture, seed)?)),
             Shape::Sage(architecture) => Ok(Model::Sage(Sage::new(architecture, seed)?)),
-            Shape::Views(_) => Err(Error::Internal("a model of two views is fitted, not begun")),
+            Shape::Views(_) | Shape::Addressed(_) => {
+                Err(Error::internal("a model of two views is fitted, not begun"))
+            }
         }
     }
 
@@ -48,7 +57,7 @@ impl Model {
     pub fn network(&self) -> Result<&Network> {
         match self {
             Model::Network(network) => Ok(network),
-            _ => Err(NOT_A_NETWORK),
+            _ => Err(NOT_A_NETWORK.into()),
         }
     }
 
@@ -56,7 +65,7 @@ impl Model {
     pub fn network_mut(&mut self) -> Result<&mut Network> {
         match self {
             Model::Network(network) => Ok(network),
-            _ => Err(NOT_A_NETWORK),
+            _ => Err(NOT_A_NETWORK.into()),
         }
     }
 
@@ -64,7 +73,7 @@ impl Model {
     pub fn sage(&self) -> Result<&Sage> {
         match self {
             Model::Sage(sage) => Ok(sage),
-            _ => Err(NOT_A_SAGE),
+            _ => Err(NOT_A_SAGE.into()),
         }
     }
 
@@ -72,7 +81,7 @@ impl Model {
     pub fn sage_mut(&mut self) -> Result<&mut Sage> {
         match self {
             Model::Sage(sage) => Ok(sage),
-            _ => Err(NOT_A_SAGE),
+            _ => Err(NOT_A_SAGE.into()),
         }
     }
 
@@ -80,7 +89,26 @@ impl Model {
     pub fn views(&self) -> Result<&Views> {
         match self {
             Model::Views(views) => Ok(views),
-            _ => Err(NOT_VIEWS),
+            _ => Err(NOT_VIEWS.into()),
+        }
+    }
+
+    /// The probability of each class for some nodes, row after row; `inputs` are the rows and the aggregates.
+    pub(crate) fn probabilities(&self, inputs: &Inputs<'_>, nodes: &[u32]) -> Result<Vec<f32>> {
+        match self {
+            Model::Network(network) => Ok(probabilities(network, inputs, nodes)?),
+            Model::Views(views) => views.probabilities(inputs, nodes),
+            Model::Addressed(model) => model.probabilities(inputs, nodes),
+            Model::Sage(_) => Err(NOT_A_NETWORK.into()),
+        }
+    }
+
+    /// Adds a number to the logarithm of each class's odds, where the model is made to be balanced after it is trained.
+    pub(crate) fn shift_logits(&mut self, by: &[f32]) -> Result<()> {
+        match self {
+            Model::Network(network) => Ok(network.shift_logits(by)?),
+            Model::Addressed(model) => model.shift_logits(by),
+            _ => Err(NOT_A_NETWORK.into()),
         }
     }
 
@@ -90,6 +118,7 @@ impl Model {
             Model::Network(network) => network.state(),
             Model::Sage(sage) => sage.state(),
             Model::Views(views) => return views.is_finite(),
+            Model::Addressed(model) => return model.is_finite(),
         };
         state.iter().all(|tensor| tensor.values.iter().all(|value| value.is_finite()))
     }
@@ -99,6 +128,7 @@ impl Model {
             Model::Network(network) => tensors.add(prefix, network.state()),
             Model::Sage(sage) => tensors.add(prefix, sage.state()),
             Model::Views(views) => views.add_to(tensors, prefix),
+            Model::Addressed(model) => model.add_to(tensors, prefix),
         }
     }
 
@@ -110,7 +140,7 @@ impl Model {
     pub(crate) fn from(tensors: &Tensors, prefix: &str, shape: Shape) -> Result<Model> {
         let there: usize = tensors.under(prefix).map(|tensor| tensor.values.len()).sum();
         if shape.parameter_count()? > there {
-            return Err(Error::Unsuitable(format!(
+            return Err(Error::unsuitable(format!(
                 "the file of the model holds {there} numbers, fewer than a model of its shape has: it was damaged or changed"
             )));
         }
@@ -122,6 +152,7 @@ impl Model {
                 Ok(Model::Sage(Sage::from_state(architecture, tensors.under(prefix))?))
             }
             Shape::Views(shape) => Ok(Model::Views(Views::from(tensors, prefix, shape)?)),
+            Shape::Addressed(shape) => Ok(Model::Addressed(Addressed::from(tensors, prefix, shape)?)),
         }
     }
 
@@ -131,12 +162,24 @@ impl Model {
             Model::Network(network) => Shape::Network(network.architecture().clone()),
             Model::Sage(sage) => Shape::Sage(sage.architecture().clone()),
             Model::Views(views) => Shape::Views(views.shape().clone()),
+            Model::Addressed(model) => Shape::Addressed(model.shape().clone()),
         }
     }
 }
 
 impl Shape {
-    /// The number of parameters, without the memory for any of them.
+    /// The most parameters of a model of this shape, where the shape leaves their number to the fit.
+    ///
+    /// # Errors
+    /// A shape that no model has.
+    pub(crate) fn max_parameters(&self) -> Result<usize> {
+        match self {
+            Shape::Views(shape) => shape.max_parameters(),
+            _ => self.parameter_count(),
+        }
+    }
+
+    /// The number of parameters, without the memory for any of them; the fewest, where the shape leaves their number to the fit.
     ///
     /// # Errors
     /// A shape that no model has.
@@ -145,6 +188,7 @@ impl Shape {
             Shape::Network(architecture) => architecture.parameter_count()?,
             Shape::Sage(architecture) => architecture.parameter_count()?,
             Shape::Views(shape) => shape.parameter_count()?,
+            Shape::Addressed(shape) => shape.parameter_count()?,
         })
     }
 }
@@ -181,7 +225,17 @@ pub(crate) enum WrittenShape {
         classes: usize,
     },
     /// Two views.
-    Views { columns: usize, classes: usize, hidden: usize, aggregates: usize, directions: bool },
+    Views { columns: usize, classes: usize, hidden: usize, sums: Vec<WrittenSum>, directions: bool },
+    /// Two views with addressed sums; the network of the features, where there is one.
+    Addressed { columns: usize, classes: usize, network: Option<Box<WrittenShape>>, sums: usize },
+}
+
+/// The parts of a sum that a model of two views reads: how many classes, and how many features; a constant stands between them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WrittenSum {
+    classes: usize,
+    features: usize,
 }
 
 const NORMS: [(&str, Norm); 3] = [("none", Norm::None), ("batch", Norm::Batch), ("group", Norm::Group)];
@@ -203,11 +257,11 @@ fn name_of<T: PartialEq>(list: &[(&'static str, T)], value: &T) -> String {
 }
 
 fn named<T: Copy>(list: &[(&'static str, T)], name: &str) -> Result<T> {
-    list.iter().find(|(other, _)| *other == name).map(|(_, value)| *value).ok_or_else(|| {
-        Error::Unsuitable(
-            "the shape of the model has a part that is not known here: it was damaged or changed".into(),
-        )
-    })
+    list.iter().find(|(other, _)| *other == name).map(|(_, value)| *value).ok_or_else(unknown_shape)
+}
+
+fn unknown_shape() -> Error {
+    Error::unsuitable("the shape of the model has a part that is not known here: it was damaged or changed")
 }
 
 impl WrittenShape {
@@ -239,9 +293,18 @@ impl WrittenShape {
                 normalise: a.normalise,
                 classes: a.classes,
             },
-            &Shape::Views(ViewsShape { columns, classes, hidden, aggregates, directions }) => {
-                WrittenShape::Views { columns, classes, hidden, aggregates, directions }
+            Shape::Views(ViewsShape { columns, classes, hidden, sums, directions }) => {
+                let sum = |&SumShape { classes, features }: &SumShape| WrittenSum { classes, features };
+                let sums = sums.iter().map(sum).collect();
+                let (columns, classes, hidden, directions) = (*columns, *classes, *hidden, *directions);
+                WrittenShape::Views { columns, classes, hidden, sums, directions }
             }
+            Shape::Addressed(AddressedShape { columns, classes, network, sums }) => WrittenShape::Addressed {
+                columns: *columns,
+                classes: *classes,
+                network: network.clone().map(|network| Box::new(WrittenShape::of(&Shape::Network(network)))),
+                sums: *sums,
+            },
         }
     }
 
@@ -297,8 +360,26 @@ impl WrittenShape {
                 normalise: *normalise,
                 ..SageArchitecture::new(*inputs, *classes)
             }),
-            &WrittenShape::Views { columns, classes, hidden, aggregates, directions } => {
-                Shape::Views(ViewsShape { columns, classes, hidden, aggregates, directions })
+            WrittenShape::Views { columns, classes, hidden, sums, directions } => {
+                let sum = |&WrittenSum { classes, features }: &WrittenSum| SumShape { classes, features };
+                let sums = sums.iter().map(sum).collect();
+                let (columns, classes, hidden, directions) = (*columns, *classes, *hidden, *directions);
+                Shape::Views(ViewsShape { columns, classes, hidden, sums, directions })
+            }
+            WrittenShape::Addressed { columns, classes, network, sums } => {
+                let network = match network.as_deref() {
+                    None => None,
+                    Some(written) => match written.shape()? {
+                        Shape::Network(network) => Some(network),
+                        _ => return Err(unknown_shape()),
+                    },
+                };
+                Shape::Addressed(AddressedShape {
+                    columns: *columns,
+                    classes: *classes,
+                    network,
+                    sums: *sums,
+                })
             }
         })
     }
@@ -311,7 +392,13 @@ mod tests {
     #[test]
     fn a_shape_is_read_as_it_was_written_and_a_hostile_one_takes_no_memory() {
         let network = Architecture { jk: Jk::Max, ..Architecture::new(vec![7, 5], 3) };
-        let views = ViewsShape { columns: 9, classes: 3, hidden: 8, aggregates: 2, directions: true };
+        let views = ViewsShape {
+            columns: 9,
+            classes: 3,
+            hidden: 8,
+            sums: vec![SumShape { classes: 3, features: 4 }, SumShape { classes: 0, features: 4 }],
+            directions: true,
+        };
         for shape in [
             Shape::Network(network.clone()),
             Shape::Sage(SageArchitecture::new(9, 2)),
@@ -328,7 +415,9 @@ mod tests {
         for hostile in [
             ViewsShape { columns: usize::MAX, ..views.clone() },
             ViewsShape { classes: 0, ..views.clone() },
-            ViewsShape { aggregates: usize::MAX / 2, ..views.clone() },
+            ViewsShape { sums: vec![SumShape { classes: 3, features: usize::MAX / 2 }], ..views.clone() },
+            ViewsShape { sums: vec![SumShape { classes: 0, features: 2 }], ..views.clone() },
+            ViewsShape { sums: vec![views.sums[0]; 65], ..views.clone() },
             ViewsShape { classes: 1 << 16, ..views },
         ] {
             assert!(Model::from(&Tensors::default(), "", Shape::Views(hostile)).is_err());

@@ -13,7 +13,7 @@ use progap_privacy::noise::{AnySource, Randomness};
 use crate::error::InFile;
 use crate::release::Predictions;
 use crate::settings::{Level, Order, Settings};
-use crate::{Error, Result, files, memory};
+use crate::{Error, Remedy, Result, files, memory};
 
 /// Where nodes were renumbered: the id of each in the data, and its number in the release.
 pub(crate) const NUMBERS: &str = "private/numbers.csv";
@@ -58,14 +58,13 @@ impl Arranged {
 
     fn renumbered(dataset: &Dataset, order: Vec<u32>) -> Result<Arranged> {
         if let NodeIds::Text { .. } = dataset.node_ids() {
-            let why =
-                "the nodes have names as ids, and a release lists them in the order of their ids".into();
-            return Err(Error::NoEffect { name: "shuffle", why });
+            let why = "the nodes have names as ids, and a release lists them in the order of their ids";
+            return Err(Error::no_effect("shuffle", why));
         }
         if memory::bound().is_some() {
-            return Err(Error::Contradiction(
-                "`shuffle` takes all data into memory, and `memory` bounds it: leave one of them out",
-            ));
+            return Err(Error::contradiction("a random order takes all data into memory, which is bounded")
+                .remedy(Remedy::Drop("shuffle"))
+                .remedy(Remedy::Drop("memory")));
         }
         let mut numbers = String::from("id,number\n");
         for (node, number) in inverse(&order).iter().enumerate() {
@@ -161,8 +160,8 @@ pub(crate) fn write(folder: &Path, numbers: Option<&String>) -> Result<()> {
     files::write(&folder.join(NUMBERS), numbers.as_bytes())
 }
 
-/// How the order in which a release would list nodes tells edges; `None` where it does not, where the owner says that it
-/// is public, and where nothing is private. It is computed from the edges as they are, for the data owner alone.
+/// How the order in which a release would list nodes tells edges; `None` where it does not, where the owner says that
+/// it is public, and where nothing is private. It is computed from the edges as they are, for the data owner alone.
 pub fn telling(dataset: &Dataset, settings: &Settings) -> Option<Telling> {
     if settings.level == Level::None || settings.shuffle || settings.order == Order::Public {
         return None;
@@ -176,15 +175,17 @@ pub(crate) fn check(dataset: &Dataset, settings: &Settings) -> Result<()> {
     if let NodeIds::Text { .. } = dataset.node_ids() {
         return Ok(());
     }
-    telling(dataset, settings).map_or(Ok(()), |found| Err(Error::Unsuitable(refusal(&found))))
+    telling(dataset, settings).map_or(Ok(()), |found| Err(refusal(&found)))
 }
 
 /// What to do about an order that tells edges.
-pub(crate) fn refusal(found: &Telling) -> String {
-    format!(
-        "the order of nodes, which a release shows, tells edges ({found}): give `shuffle`, which renumbers the nodes \
-         at random, or `order public` if anyone may know their order"
-    )
+pub(crate) fn refusal(found: &Telling) -> Error {
+    Error::unsuitable(format!(
+        "the order of nodes, which a release shows, tells edges ({found}): it has to be random, unless anyone may \
+         know it"
+    ))
+    .remedy(Remedy::Give("shuffle"))
+    .remedy(Remedy::set("order", "public"))
 }
 
 #[cfg(test)]

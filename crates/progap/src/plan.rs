@@ -1,75 +1,20 @@
 //! How much noise: settings and public sizes in, queries with their noise out. The one plan that training, `progap account`,
 //! experiments, audits and `verify` have in common.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use progap_graph::{Dataset, Part, transform};
 use progap_privacy::accountant::{Accountant, Best, by_name};
 use progap_privacy::calibrate::{Calibration, Target, calibrate};
-use progap_privacy::noise::{RoundedLaplace, tables};
+use progap_privacy::noise::{RoundedLaplace, Scale, SparseResponse, tables};
 use progap_privacy::{Event, Unit};
-use serde::{Deserialize, Serialize};
 
+use crate::method::{self, NoiseRatios, Program, QueryKind, QuerySpec};
 use crate::query::Queries;
+pub use crate::settings::PublicFacts;
 use crate::settings::{Accounting, Bounding, Checked, Level, Settings};
-use crate::{Error, Result, delta, method, vault};
-
-/// The public sizes on which noise may depend.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PublicSizes {
-    /// Directed edges, repeated ones merged and loops left out; where friendships are protected, both directions of each. At
-    /// edge level only their order of magnitude is used, for delta.
-    pub edges: usize,
-    /// Training nodes.
-    pub train_nodes: usize,
-    /// All nodes.
-    pub nodes: usize,
-    /// Feature columns.
-    pub columns: usize,
-    /// Classes.
-    pub classes: usize,
-    /// Number columns without declared bounds.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub open_numbers: usize,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_zero(number: &usize) -> bool {
-    *number == 0
-}
-
-impl PublicSizes {
-    /// Those of a small social network, for tests.
-    #[cfg(test)]
-    pub(crate) const EXAMPLE: PublicSizes = PublicSizes {
-        edges: 60_000,
-        train_nodes: 2_000,
-        nodes: 3_000,
-        columns: 40,
-        classes: 4,
-        open_numbers: 0,
-    };
-
-    /// The sizes of a data set, for settings whose unit is decided.
-    pub fn of(dataset: &Dataset, settings: &Settings) -> PublicSizes {
-        let graph = dataset.graph();
-        // A unit that follows from the graph is the friendship on symmetric graphs only.
-        let one_way = settings.undirected && !settings.unit_from_data && !graph.is_symmetric();
-        let edges = match one_way {
-            true => transform::symmetrise(graph.clone()).distinct_edges(),
-            false => graph.distinct_edges(),
-        };
-        PublicSizes {
-            edges,
-            train_nodes: dataset.split().map_or(0, |split| split.count(Part::Train)),
-            nodes: dataset.nodes(),
-            columns: dataset.features().columns(),
-            classes: dataset.classes(),
-            open_numbers: dataset.open_numbers(),
-        }
-    }
-}
+use crate::{Error, ErrorKind, Result, delta, vault};
 
 /// A noisy graph: its number of edges by Laplace noise, then randomised response on every possible edge.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -116,7 +61,7 @@ pub struct Plan {
     pub accountant: &'static str,
 }
 
-pub(crate) const NO_EPSILON: Error = Error::Contradiction("a private level needs an epsilon");
+const NO_EPSILON: ErrorKind = ErrorKind::Contradiction(Cow::Borrowed("a private level needs an epsilon"));
 
 /// The delta of the paper ([`DeltaRule::Published`](crate::settings::DeltaRule)): one over the power of ten with as many zeros as the number of units has digits.
 pub fn automatic_delta(units: usize) -> f64 {
@@ -128,48 +73,97 @@ pub fn automatic_delta(units: usize) -> f64 {
 ///
 /// # Errors
 /// Settings that contradict each other or the sizes.
-pub fn asked(settings: &Settings, sizes: PublicSizes) -> Result<Queries> {
-    let settings = &settings.checked()?.for_sizes(sizes);
+pub fn asked(settings: &Settings, sizes: PublicFacts) -> Result<Queries> {
+    let settings = &settings.checked()?;
     match settings.level {
         Level::None => Ok(Queries::default()),
-        _ => settings.method.recipe().queries(settings, sizes),
+        _ => queries(&program(settings, sizes), settings, sizes),
     }
+}
+
+fn program(settings: &Settings, sizes: PublicFacts) -> Program {
+    method::program(settings, (sizes.columns, sizes.classes), None)
 }
 
 impl Plan {
     /// Chooses the noise.
-    pub fn new(settings: &Checked, sizes: PublicSizes) -> Result<Plan> {
+    pub fn new(settings: &Checked, sizes: PublicFacts) -> Result<Plan> {
         Plan::by(accountant(settings)?, settings, sizes)
     }
 
     /// Chooses the noise by an accountant of the caller's, whatever the settings say.
-    pub fn by(accountant: &dyn Accountant, settings: &Checked, sizes: PublicSizes) -> Result<Plan> {
+    pub fn by(accountant: &dyn Accountant, settings: &Checked, sizes: PublicFacts) -> Result<Plan> {
         Plan::with(&Calibrator { accountant, found: None }, settings, sizes)
     }
 
     /// As [`Plan::new`], where searches for noise are remembered.
-    pub(crate) fn remembered(found: &Calibrations, settings: &Checked, sizes: PublicSizes) -> Result<Plan> {
+    pub(crate) fn remembered(found: &Calibrations, settings: &Checked, sizes: PublicFacts) -> Result<Plan> {
         Plan::with(&Calibrator { accountant: accountant(settings)?, found: Some(found) }, settings, sizes)
     }
 
-    fn with(calibrator: &Calibrator<'_>, settings: &Checked, sizes: PublicSizes) -> Result<Plan> {
-        let settings = &settings.for_sizes(sizes);
+    fn with(calibrator: &Calibrator<'_>, settings: &Checked, sizes: PublicFacts) -> Result<Plan> {
         match settings.level {
             Level::None => Ok(Plan::without_noise()),
-            _ => settings.method.recipe().plan(calibrator, settings, sizes),
+            _ => Plan::of(&program(settings, sizes), calibrator, settings, sizes),
         }
     }
 
-    /// The noise for queries by what they are multiplied with.
-    pub(crate) fn calibrated(
+    /// The noise for a program, by what its answers are protected with.
+    fn of(
+        program: &Program,
         calibrator: &Calibrator<'_>,
-        asked: Queries,
         settings: &Settings,
-        sizes: PublicSizes,
+        sizes: PublicFacts,
+    ) -> Result<Plan> {
+        let asked = queries(program, settings, sizes)?;
+        if program.count(QueryKind::Response) > 0 {
+            let response = Some(response(settings.epsilon.ok_or(NO_EPSILON)?)?);
+            return Ok(Plan { response, ..Plan::pure(asked, settings)? });
+        }
+        if program.count(QueryKind::Votes) > 0 {
+            return Plan::of_votes(program, settings);
+        }
+        let plan = Plan::calibrated(calibrator, (program, asked), settings, sizes)?;
+        if program.count(QueryKind::SubgraphGradient) == 0 {
+            return Ok(plan);
+        }
+        Ok(Plan {
+            sensitivity: term_sensitivity(settings),
+            max_terms: max_terms(settings, sizes.train_nodes),
+            aggregate_multiplier: 0.0,
+            gradient_multiplier: plan.multiplier,
+            ..plan
+        })
+    }
+
+    /// The smallest scale on the grid of [`Scale`] with which all counts of votes together cost at most epsilon.
+    fn of_votes(program: &Program, settings: &Settings) -> Result<Plan> {
+        let (epsilon, sensitivity) = (settings.epsilon.ok_or(NO_EPSILON)?, vault::vote_sensitivity(settings));
+        let counts = |scale: f64| -> Result<Queries> {
+            let count = vault::vote_count(Event::laplace(scale, sensitivity)?);
+            Ok(Queries::from_iter([(count, program.count(QueryKind::Votes) as u64)]))
+        };
+        let mut scale = Scale::at_least(program.count(QueryKind::Votes) as f64 * sensitivity / epsilon)?;
+        let costs = |scale: Scale| Ok::<_, Error>(counts(scale.value())?.event()?.pure_epsilon());
+        // Costs are rounded up.
+        while costs(scale)?.is_none_or(|cost| cost > epsilon) {
+            scale = scale.next_up()?;
+        }
+        let plan = Plan::pure(counts(scale.value())?, settings)?;
+        Ok(Plan { sensitivity, multiplier: scale.value() / sensitivity, ..plan })
+    }
+
+    /// The noise for queries by what they are multiplied with.
+    fn calibrated(
+        calibrator: &Calibrator<'_>,
+        (program, asked): (&Program, Queries),
+        settings: &Settings,
+        sizes: PublicFacts,
     ) -> Result<Plan> {
         let delta = delta::of(settings, sizes);
+        let in_batches = program.queries().any(|(_, query)| query.kind.is_gradient());
         let (steps, rate) = match settings.level {
-            Level::Node => {
+            Level::Node if in_batches => {
                 let batches = Batches::new(settings, sizes)?;
                 (batches.steps(), batches.rate())
             }
@@ -198,7 +192,7 @@ impl Plan {
             multiplier,
             aggregate_multiplier: multiplier,
             gradient_multiplier: match settings.level {
-                Level::Node => multiplier * settings.gradient_noise_ratio,
+                Level::Node if in_batches => multiplier * settings.gradient_noise_ratio,
                 _ => 0.0,
             },
             noise_values,
@@ -211,7 +205,7 @@ impl Plan {
     }
 
     /// Queries that have a cost with a delta of zero, at most the settings' epsilon.
-    pub(crate) fn pure(queries: Queries, settings: &Settings) -> Result<Plan> {
+    fn pure(queries: Queries, settings: &Settings) -> Result<Plan> {
         let asked = settings.epsilon.ok_or(NO_EPSILON)?;
         let event = queries.event()?;
         match event.pure_epsilon() {
@@ -223,7 +217,7 @@ impl Plan {
                 accountant: "pure",
                 ..Plan::without_noise()
             }),
-            _ => Err(Error::Internal("the queries cost more than their pure epsilon")),
+            _ => Err(Error::internal("the queries cost more than their pure epsilon")),
         }
     }
 
@@ -248,7 +242,8 @@ impl Plan {
     }
 }
 
-const NO_MULTIPLE: Error = Error::Internal("the noise of these queries is no number to be multiplied");
+const NO_MULTIPLE: ErrorKind =
+    ErrorKind::Internal("the noise of these queries is no number to be multiplied");
 
 /// The search for noise.
 pub(crate) struct Calibrator<'c> {
@@ -295,25 +290,84 @@ impl Calibrations {
     }
 }
 
-/// The queries of noisy aggregates, and at node level of noisy sums of gradients.
-pub(crate) fn sums(settings: &Settings, sizes: PublicSizes) -> Result<Queries> {
-    let sensitivity = sensitivity(settings);
+/// The queries of a program, kind by kind, each with noise as large as its sensitivity.
+fn queries(program: &Program, settings: &Settings, sizes: PublicFacts) -> Result<Queries> {
     let mut queries = Queries::default();
-    let aggregation = vault::aggregation(Event::gaussian(sensitivity, sensitivity)?);
-    queries.add(aggregation, method::aggregations(settings) as u64);
-    if vault::asks_for_counts(settings) {
-        queries.add(vault::class_count()?, 1);
-    }
-    if vault::asks_for_columns(settings) {
-        queries.add(vault::column_count()?, vault::COLUMN_ROUNDS);
-    }
-    if settings.level == Level::Node {
-        let batches = Batches::new(settings, sizes)?;
-        let noise = settings.gradient_noise_ratio * settings.clip;
-        let step = Event::gaussian(noise, settings.clip)?.poisson_sampled(batches.rate())?;
-        queries.add(vault::gradient_sum(step), method::stages(settings) as u64 * batches.steps());
+    for kind in [
+        QueryKind::Response,
+        QueryKind::Votes,
+        QueryKind::Aggregation,
+        QueryKind::ClassSums,
+        QueryKind::LabelTable,
+        QueryKind::ClassCounts,
+        QueryKind::ColumnCounts,
+        QueryKind::Gradient,
+        QueryKind::SubgraphGradient,
+    ] {
+        for (_, query) in program.queries().filter(|(_, query)| query.kind == kind) {
+            ask(&mut queries, query, settings, sizes)?;
+        }
     }
     Ok(queries)
+}
+
+fn ask(queries: &mut Queries, query: &QuerySpec, settings: &Settings, sizes: PublicFacts) -> Result<()> {
+    let moved = query.sensitivity;
+    match query.kind {
+        QueryKind::Aggregation => queries.add(vault::aggregation(Event::gaussian(moved, moved)?), 1),
+        QueryKind::Votes => queries.add(vault::vote_count(Event::laplace(moved, moved)?), 1),
+        QueryKind::Response => {
+            let Response { count, epsilon } = response(settings.epsilon.ok_or(NO_EPSILON)?)?;
+            queries.add(vault::edge_count(count.event(moved)?), 1);
+            queries.add(vault::edge_response(SparseResponse::event(epsilon)?), 1);
+        }
+        QueryKind::ClassCounts => queries.add(vault::class_count()?, 1),
+        QueryKind::ClassSums => queries.add(vault::class_sum(NoiseRatios::of(settings).class_sums)?, 1),
+        QueryKind::LabelTable => queries.add(vault::label_table(NoiseRatios::of(settings).label_tables)?, 1),
+        QueryKind::ColumnCounts => queries.add(vault::column_count()?, vault::COLUMN_ROUNDS),
+        QueryKind::Gradient => {
+            let batches = Batches::new(settings, sizes)?;
+            let noise = settings.gradient_noise_ratio * moved;
+            let step = Event::gaussian(noise, moved)?.poisson_sampled(batches.rate())?;
+            queries.add(vault::gradient_sum(step), batches.steps());
+        }
+        // `floor(epochs * N / B)` noisy sums over B of the N training nodes' terms, drawn uniformly without replacement.
+        //
+        // Proof definition: a term is a gradient clipped to C that reads the node's own record and the records of its senders; every node
+        // sends to at most D others, chosen from its own record. So a record touches its own term and at most D others, and moves each
+        // from one clipped gradient to any other, by at most 2C (docs/privacy.md#subgraph-batches).
+        QueryKind::SubgraphGradient => {
+            let batches = Batches::new(settings, sizes)?;
+            let (terms, population) = (max_terms(settings, sizes.train_nodes), sizes.train_nodes as u64);
+            let step =
+                Event::sampled_without_replacement(population, batches.batch_size, terms, moved, moved)?;
+            queries.add(vault::subgraph_sum(step, terms), batches.steps());
+        }
+    }
+    Ok(())
+}
+
+/// The most terms that one record touches: its own, and one for each receiver.
+pub(crate) fn max_terms(settings: &Settings, train_nodes: usize) -> u64 {
+    (u64::from(settings.max_degree) + 1).min(train_nodes as u64)
+}
+
+/// How far a record moves a touched term: from one clipped gradient to any other.
+pub(crate) fn term_sensitivity(settings: &Settings) -> f64 {
+    2.0 * settings.clip
+}
+
+/// The share of epsilon that is spent on the number of edges.
+const COUNT_SHARE: f64 = 0.1;
+
+/// The response that an epsilon pays for: it never costs more, with a delta of zero.
+fn response(epsilon: f64) -> Result<Response> {
+    // Costs and their sum are rounded, and may not pass what was asked for.
+    let largest = f64::min((1.0 - COUNT_SHARE) * epsilon, SparseResponse::MAX_EPSILON);
+    let epsilon = epsilon - 1e-14 * (1.0 + epsilon) - 1.2e-16 * largest.exp();
+    let count = RoundedLaplace::new(Scale::at_least(1.0 / (COUNT_SHARE * epsilon))?);
+    let epsilon = f64::min((1.0 - COUNT_SHARE) * epsilon, SparseResponse::MAX_EPSILON);
+    Ok(Response { count, epsilon })
 }
 
 /// The unit that settings protect.
@@ -335,14 +389,14 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    pub fn new(settings: &Settings, sizes: PublicSizes) -> Result<Batches> {
+    pub fn new(settings: &Settings, sizes: PublicFacts) -> Result<Batches> {
         let (train_nodes, batch_size) = (sizes.train_nodes as u64, settings.batch_size as u64);
         if batch_size >= train_nodes {
-            return Err(Error::Setting {
-                name: "batch size",
-                value: batch_size.to_string(),
-                expected: format!("fewer than the {train_nodes} training nodes"),
-            });
+            return Err(Error::out_of_range(
+                "batch size",
+                batch_size,
+                format!("fewer than the {train_nodes} training nodes"),
+            ));
         }
         Ok(Batches { train_nodes, batch_size, epochs: settings.epochs as u64 })
     }
@@ -365,7 +419,7 @@ impl Batches {
 pub fn sensitivity(settings: &Settings) -> f64 {
     match settings.level {
         Level::Node => influence(settings),
-        _ if settings.undirected => friendship_sensitivity(),
+        _ if settings.undirected => undirected_sensitivity(),
         _ => 1.0,
     }
 }
@@ -379,49 +433,20 @@ pub(crate) fn accountant(settings: &Settings) -> Result<&'static dyn Accountant>
     })
 }
 
-/// How far a friendship moves a sum of messages of norm 1: two rows by one each. Rounded up.
-pub(crate) fn friendship_sensitivity() -> f64 {
+/// How far an undirected edge moves a sum of messages of norm 1: two rows by one each. Rounded up.
+pub(crate) fn undirected_sensitivity() -> f64 {
     2f64.sqrt().next_up()
 }
 
 /// An upper bound on the values of noise that a run draws from tables.
-pub(crate) fn noise_values(settings: &Settings, sizes: PublicSizes) -> Result<u64> {
-    if settings.method.recipe().is_pure() {
-        // Tables take a part of delta, and there is none.
-        return Ok(0);
-    }
+pub(crate) fn noise_values(settings: &Settings, sizes: PublicFacts) -> Result<u64> {
+    let program = program(settings, sizes);
+    let in_batches = program.queries().any(|(_, query)| query.kind.is_gradient());
     let steps = match settings.level {
-        Level::Node => Batches::new(settings, sizes)?.steps() * method::stages(settings) as u64,
+        Level::Node if in_batches => Batches::new(settings, sizes)?.steps(),
         _ => 0,
     };
-    let widest = settings.method.recipe().widest(settings, sizes.classes);
-    let nodes = method::aggregations(settings).saturating_mul(sizes.nodes);
-    let aggregates = nodes.saturating_mul(widest);
-    let parameters = most_parameters(settings, sizes);
-    let counts = if vault::asks_for_counts(settings) { sizes.classes as u64 } else { 0 };
-    let columns = if vault::asks_for_columns(settings) { vault::column_bins(sizes.columns) } else { 0 };
-    let counts = counts.saturating_add(columns);
-    Ok((aggregates as u64).saturating_add(counts).saturating_add(steps.saturating_mul(parameters)))
-}
-
-/// More parameters than any model of these settings has.
-pub(crate) fn most_parameters(settings: &Settings, sizes: PublicSizes) -> u64 {
-    settings.method.recipe().most_parameters(settings, sizes)
-}
-
-/// As [`most_parameters`], of networks.
-pub(crate) fn parameters_of_networks(settings: &Settings, sizes: PublicSizes) -> u64 {
-    // Every branch may read the widest input, have all layers, and twice over, as convolutions do.
-    let number = |value: usize| value as u64;
-    let (branches, hidden) = (number(settings.depth) + 1, number(settings.hidden));
-    let widest = hidden.max(number(sizes.classes));
-    let combined = branches * hidden + 1;
-    let first = number(sizes.columns).max(widest).saturating_add(1).saturating_mul(hidden);
-    let further = (number(settings.layers) + number(settings.encoder_layers)) * (hidden + 3) * hidden;
-    let every = (2 * branches).saturating_mul(first.saturating_add(further));
-    every
-        .saturating_add(16 * combined * combined)
-        .saturating_add(combined.saturating_mul(number(sizes.classes)))
+    Ok(program.noise_values(sizes, steps))
 }
 
 /// Refuses a guarantee that noise from tables cannot give. Reproducible noise gives none.
@@ -433,14 +458,14 @@ fn check_tables(settings: &Settings, values: u64, epsilon: f64, delta: f64) -> R
         .map(|tenths| f64::from(tenths) / 10.0)
         .take_while(|&smaller| tables::fit(values, smaller, delta))
         .last();
-    Err(Error::Setting {
-        name: "epsilon",
-        value: format!("{epsilon} at delta {delta:e}"),
-        expected: match most {
+    Err(Error::out_of_range(
+        "epsilon",
+        format!("{epsilon} at delta {delta:e}"),
+        match most {
             Some(most) => format!("at most {most}, which tables of noise can still keep, or a larger delta"),
             None => "a larger delta, which tables of noise can still keep".into(),
         },
-    })
+    ))
 }
 
 /// The bound C on a sender's influence.

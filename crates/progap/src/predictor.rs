@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use progap_graph::{Buffer, store};
-use progap_nn::{Input, Inputs, Network, embed, logits, probabilities};
+use progap_nn::{Input, Inputs, Network, embed, logits};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ use crate::model::{Model, Shape, WrittenShape};
 use crate::rows::{self, normalise};
 use crate::settings::Settings;
 use crate::vault::{Aggregate, Aggregates, Rows};
-use crate::{Error, Result, memory};
+use crate::{Error, ErrorKind, Result, memory};
 
 pub(crate) const MODEL: &str = "model.safetensors";
 /// More models than any method releases.
@@ -92,7 +92,7 @@ struct Given {
     logits: Option<Aggregate>,
 }
 
-pub(crate) const NO_MODEL: Error = Error::Internal("a release has a model");
+pub(crate) const NO_MODEL: ErrorKind = ErrorKind::Internal("a release has a model");
 
 impl Predictor {
     /// Models with what they read, for a method that kept these aggregates.
@@ -113,7 +113,7 @@ impl Predictor {
 
     /// The model that classifies.
     pub fn last(&self) -> Result<&Link> {
-        self.links.last().ok_or(NO_MODEL)
+        self.links.last().ok_or_else(|| NO_MODEL.into())
     }
 
     /// Brings probabilities of the last model to its temperature, where it was calibrated.
@@ -138,19 +138,18 @@ impl Predictor {
                 all.extend(self.with_inputs_of(
                     (last, &aggregates),
                     rows::input(&own),
-                    |model, inputs| Ok(probabilities(model.network()?, inputs, &everyone)?),
+                    |model, inputs| model.probabilities(inputs, &everyone),
                 )?);
             }
             return Ok(all);
         }
         self.with_inputs(last, rows, |model, inputs| match model {
-            Model::Network(network) => Ok(probabilities(network, inputs, nodes)?),
             Model::Sage(sage) => {
                 let own = Inputs::checked_before(vec![rows.input()])?;
                 let near: Vec<&[f32]> = self.aggregates.iter().map(|a| &a.values[..]).collect();
                 Ok(sage.probabilities(&own, &near, nodes)?)
             }
-            Model::Views(views) => views.probabilities(inputs, nodes),
+            other => other.probabilities(inputs, nodes),
         })
     }
 
@@ -291,11 +290,11 @@ impl Record {
             Reads::Embedding(earlier) | Reads::Logits(earlier) if earlier >= at => None,
             Reads::Embedding(earlier) => match &shapes[earlier] {
                 Shape::Network(architecture) => Some(architecture.hidden),
-                Shape::Sage(_) | Shape::Views(_) => None,
+                Shape::Sage(_) | Shape::Views(_) | Shape::Addressed(_) => None,
             },
             Reads::Logits(earlier) => match &shapes[earlier] {
                 Shape::Network(architecture) => Some(architecture.classes),
-                Shape::Sage(_) | Shape::Views(_) => None,
+                Shape::Sage(_) | Shape::Views(_) | Shape::Addressed(_) => None,
             },
         };
         let widths: Option<Vec<usize>> = self.models[at]
@@ -317,9 +316,22 @@ impl Record {
                 shape.columns == columns
                     && shape.classes == classes
                     && self.models[at].reads.first() == Some(&vec![Reads::Rows])
-                    && widths.get(1..).is_some_and(|near| {
-                        near.len() == shape.aggregates && near.iter().all(|&width| width == classes + 1)
-                    })
+                    && widths
+                        .get(1..)
+                        .is_some_and(|near| near.iter().copied().eq(shape.sums.iter().map(|sum| sum.width())))
+            }
+            (Shape::Addressed(shape), Some(widths)) => {
+                let near: Vec<Vec<Reads>> =
+                    (0..shape.sums.min(MOST_LINKS)).map(|index| vec![Reads::Aggregate(index)]).collect();
+                let reads: Vec<Vec<Reads>> = std::iter::once(vec![Reads::Rows]).chain(near).collect();
+                shape.columns == columns
+                    && shape.classes == classes
+                    && self.models[at].reads == reads
+                    && widths[1..].iter().all(|&width| width == classes + 1)
+                    && shape
+                        .network
+                        .as_ref()
+                        .is_none_or(|network| network.inputs == [columns] && network.classes == classes)
             }
             // Its rows, and the aggregates in their order.
             (Shape::Sage(architecture), Some(widths)) => {
@@ -346,15 +358,14 @@ fn branches<'a>(link: &Link, aggregates: &'a Aggregates, given: &'a [Given]) -> 
     let part = |reads: Reads| -> Result<&'a Aggregate> {
         match reads {
             Reads::Aggregate(index) => aggregates.get(index).ok_or_else(|| {
-                Error::Unsuitable(
+                Error::unsuitable(
                     "what the model reads of a node's senders (private/aggregates-1.npy) was taken out of this release: \
-                     predictions need it"
-                        .into(),
+                     predictions need it",
                 )
             }),
-            Reads::Embedding(at) => given.get(at).and_then(|given| given.embedding.as_ref()).ok_or(NO_MODEL),
-            Reads::Logits(at) => given.get(at).and_then(|given| given.logits.as_ref()).ok_or(NO_MODEL),
-            Reads::Rows => Err(Error::Internal("rows are read by themselves")),
+            Reads::Embedding(at) => given.get(at).and_then(|given| given.embedding.as_ref()).ok_or_else(|| NO_MODEL.into()),
+            Reads::Logits(at) => given.get(at).and_then(|given| given.logits.as_ref()).ok_or_else(|| NO_MODEL.into()),
+            Reads::Rows => Err(Error::internal("rows are read by themselves")),
         }
     };
     let branch = |reads: &Vec<Reads>| match reads[..] {
@@ -397,7 +408,7 @@ pub(crate) fn side_by_side(parts: &[&Aggregate], rows: Range<usize>) -> (Vec<f32
 
 /// The file of the `number`-th aggregate; among the private ones if no mechanism protects it.
 pub(crate) fn aggregate_name(settings: &Settings, number: usize) -> String {
-    aggregate_file(settings.method.recipe().aggregates_are_protected(), number)
+    aggregate_file(settings.method.can().protects_predictions, number)
 }
 
 /// As [`aggregate_name`], where it is known whether one does.

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 /// For every node the mean or the sum of the rows of its senders.
 ///
-/// With `A[i, j] = w_i v_j` for each edge `j -> i`, where `w_i` is 1 or 1 / in-degree and `v_j` is 1 or given, forward is `A x` and backward `Aᵀ dy`:
-/// both are sums along edges, the second along those of the transposed graph.
+/// With `A[i, j] = w_i v_j` for each edge `j -> i`, where `w_i` is 1 or 1 / in-degree and `v_j` is 1 or given, forward
+/// is `A x` and backward `Aᵀ dy`: both are sums along edges, the second along those of the transposed graph.
 #[derive(Debug)]
 pub struct Senders<'g> {
     graph: &'g Graph,

@@ -30,6 +30,51 @@ impl Query {
     pub fn noise(&self) -> Option<Noise> {
         Noise::of(&self.event)
     }
+
+    /// Whether it is another one but for the noise.
+    pub(crate) fn is_but_for_noise(&self, other: &Query) -> bool {
+        self.name == other.name && bare(&self.event) == bare(&other.event)
+    }
+
+    /// Whether it has the name of another one, and for its sensitivity the same noise but for rounding.
+    pub(crate) fn is_as_noisy_as(&self, other: &Query) -> bool {
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * b;
+        let as_noisy = match (self.noise(), other.noise()) {
+            (Some(one), Some(other)) => {
+                near(one.multiplier(), other.multiplier()) && near(one.sampling_rate, other.sampling_rate)
+            }
+            (one, other) => one == other,
+        };
+        self.name == other.name && as_noisy
+    }
+}
+
+/// The event with noise as large as its sensitivity; an answer about a bit with none.
+fn bare(event: &Event) -> Event {
+    match event {
+        Event::Gaussian { sensitivity, .. } => {
+            Event::Gaussian { sigma: *sensitivity, sensitivity: *sensitivity }
+        }
+        Event::Laplace { sensitivity, .. } => {
+            Event::Laplace { scale: *sensitivity, sensitivity: *sensitivity }
+        }
+        Event::RandomizedResponse { .. } => {
+            Event::RandomizedResponse { true_positive: 1.0, false_positive: 0.0 }
+        }
+        Event::PoissonSampled { rate, event } => {
+            Event::PoissonSampled { rate: *rate, event: Box::new(bare(event)) }
+        }
+        Event::SampledWithoutReplacement { population, batch_size, max_terms, term_sensitivity, .. } => {
+            Event::SampledWithoutReplacement {
+                population: *population,
+                batch_size: *batch_size,
+                max_terms: *max_terms,
+                sigma: *term_sensitivity,
+                term_sensitivity: *term_sensitivity,
+            }
+        }
+        other => other.clone(),
+    }
 }
 
 /// The noise of one query.
@@ -116,6 +161,25 @@ impl Queries {
     /// The first query of a name.
     pub fn get(&self, name: &str) -> Option<&Query> {
         self.iter().map(|(query, _)| query).find(|query| query.name == name)
+    }
+
+    /// Takes off as many queries as are wanted, the first that match, and says what the last of them was; none where there are fewer.
+    pub(crate) fn take(&mut self, times: u64, matches: impl Fn(&Query) -> bool) -> Option<Query> {
+        let (mut wanted, mut last) = (times, None);
+        let mut left = self.0.clone();
+        for (query, count) in left.iter_mut().filter(|(query, count)| *count > 0 && matches(query)) {
+            let taken = wanted.min(*count);
+            (*count, wanted) = (*count - taken, wanted - taken);
+            if taken > 0 {
+                last = Some(query.clone());
+            }
+        }
+        if wanted > 0 {
+            return None;
+        }
+        left.retain(|(_, count)| *count > 0);
+        self.0 = left;
+        last
     }
 
     /// All of them as one tree.

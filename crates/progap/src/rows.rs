@@ -5,6 +5,7 @@ use std::ops::Range;
 use progap_graph::{Buffer, Dataset, Features, Part, Split, store};
 use progap_nn::{Input, Inputs, Network, embed_rows, probabilities};
 
+use crate::addressed::Addressed;
 use crate::scratch::Scratch;
 use crate::{Error, Result};
 
@@ -70,6 +71,11 @@ pub enum Message<'a> {
         /// The network that knows the inputs so far.
         network: &'a Network,
     },
+    /// As [`Message::Class`], as far as a model of features and addressed sums knows it.
+    Product {
+        /// The model that knows the rows and the sums so far.
+        model: &'a Addressed,
+    },
     /// A message that a method makes of public rows and of what left the vault before. Not at node level, where rows are private.
     Made {
         /// The function that makes it.
@@ -103,7 +109,7 @@ impl Message<'_> {
             Message::Embedding { network, .. } => network.architecture().hidden,
             Message::Input(0) => columns,
             Message::Input(number) => aggregates.get(number - 1).map_or(0, |aggregate| aggregate.width),
-            Message::Class { .. } => classes,
+            Message::Class { .. } | Message::Product { .. } => classes,
             Message::Made { width, .. } => width,
         }
     }
@@ -207,7 +213,7 @@ impl Rows {
         if let Message::Made { maker, width, .. } = message {
             let mut values = maker.0(nodes.clone())?;
             if values.len() != nodes.len() * width {
-                return Err(Error::Internal("every node sends one message"));
+                return Err(Error::internal("every node sends one message"));
             }
             // Shorter ones stay as they are.
             let long = |row: &&mut [f32]| row.iter().map(|v| v * v).sum::<f32>() > 1.0;
@@ -217,12 +223,17 @@ impl Rows {
         let inputs = self.inputs(aggregates)?;
         let input = |number: usize| {
             let found = inputs.as_slice().get(number).copied();
-            found.ok_or_else(|| Error::Unsuitable(format!("there is no input {number} yet")))
+            found.ok_or_else(|| Error::unsuitable(format!("there is no input {number} yet")))
         };
         let sizes = (inputs.as_slice()[0].columns(), self.classes);
         let width = message.width(aggregates, sizes);
         let mut messages = match message {
-            Message::Class { network } => self.known_classes(nodes, network, &inputs)?,
+            Message::Class { network } => {
+                self.known_classes(nodes, |others| Ok(probabilities(network, &inputs, others)?))?
+            }
+            Message::Product { model } => {
+                self.known_classes(nodes, |others| model.probabilities(&inputs, others))?
+            }
             Message::Embedding { network, branch } => embed_rows(network, branch, input(branch)?, nodes)?,
             Message::Input(number) => match input(number)? {
                 Input::Dense { values, .. } => values[nodes.start * width..nodes.end * width].to_vec(),
@@ -231,12 +242,10 @@ impl Rows {
                     .map(|value| value.to_f32())
                     .collect(),
                 Input::Sparse { .. } => {
-                    return Err(Error::Unsuitable(
-                        "sparse features must be encoded before they are sent".into(),
-                    ));
+                    return Err(Error::unsuitable("sparse features must be encoded before they are sent"));
                 }
             },
-            Message::Made { .. } => return Err(Error::Internal("what was made is sent as it is")),
+            Message::Made { .. } => return Err(Error::internal("what was made is sent as it is")),
         };
         messages.chunks_exact_mut(width.max(1)).for_each(normalise);
         Ok(messages)
@@ -244,7 +253,11 @@ impl Rows {
 
     /// Each node's class as far as it is known, less what everyone knows: the label of a training node, the
     /// probabilities of the others. Labels of validation and test nodes are not looked at, and some nodes have none.
-    fn known_classes(&self, nodes: Range<usize>, network: &Network, inputs: &Inputs<'_>) -> Result<Vec<f32>> {
+    fn known_classes(
+        &self,
+        nodes: Range<usize>,
+        probabilities: impl FnOnce(&[u32]) -> Result<Vec<f32>>,
+    ) -> Result<Vec<f32>> {
         let (trains, uniform) =
             (|node: usize| self.split.part(node) == Part::Train, 1.0 / self.classes as f32);
         let mut messages = vec![0f32; nodes.len() * self.classes];
@@ -256,7 +269,7 @@ impl Rows {
             set(node, &|c| if c == self.labels[node] as usize { 1.0 } else { 0.0 });
         }
         let others: Vec<u32> = nodes.clone().filter(|&node| !trains(node)).map(|node| node as u32).collect();
-        let known = probabilities(network, inputs, &others)?;
+        let known = probabilities(&others)?;
         for (&node, p) in others.iter().zip(known.chunks_exact(self.classes)) {
             set(node as usize, &|c| p[c]);
         }

@@ -1,10 +1,12 @@
 //! Scales of number columns where rows are private: maps, from noisy counts of values and of differences.
 //!
-//! Everything here is post-processing: it sees [counts that left the vault](crate::vault::Vault::column_maps), and no row.
+//! Everything here is post-processing: it sees [counts that left the vault](crate::vault::Vault::column_maps), and no
+//! row.
 //!
-//! Two rounds of counts are needed, because a unit can be anything. The first says how large values are, and how far two nodes' values
-//! lie apart, in powers of two; from it follows a width for the bins of the second, which says where the values lie. In the second round a
-//! value is counted twice: in a coarse bin, and in a fine one that stands for many places; the coarse one says which of them is meant.
+//! Two rounds of counts are needed, because a unit can be anything. The first says how large values are, and how far
+//! two nodes' values lie apart, in powers of two; from it follows a width for the bins of the second, which says where
+//! the values lie. In the second round a value is counted twice: in a coarse bin, and in a fine one that stands for
+//! many places; the coarse one says which of them is meant.
 
 use std::ops::Range;
 
@@ -29,10 +31,11 @@ pub(crate) const PLACE_BINS: usize = COARSE + FINE;
 /// Fine bins on either side of where most values lie: five times the median difference of two values.
 const AROUND: usize = 10;
 
-/// A bin by itself whose count is below this many deviations of its noise is taken to be empty: of thousands of bins, one in a thousand times
-/// one is not.
+/// A bin by itself whose count is below this many deviations of its noise is taken to be empty: of thousands of bins,
+/// one in a thousand times one is not.
 const EMPTY: f64 = 5.0;
-/// Octaves side by side that hold most of a column, or of its differences: together they stand out where each alone does not.
+/// Octaves side by side that hold most of a column, or of its differences: together they stand out where each alone
+/// does not.
 const TOGETHER: usize = 4;
 /// Two more octaves at its end belong to it where both together are this many deviations of their noise.
 const BESIDE: f64 = 3.0;
@@ -44,7 +47,8 @@ const SILENT: f64 = 8.0;
 const SILENT_AMONG_FEW: f64 = 6.0;
 /// A positive column whose middle four fifths span this many octaves is mapped by its logarithm; an even one spans 3.2.
 const WIDE: f64 = 3.6;
-/// This many octaves lie between the median of differences and the largest tenth of them where there are far outliers; 1.3 in a normal column.
+/// This many octaves lie between the median of differences and the largest tenth of them where there are far outliers;
+/// 1.3 in a normal column.
 const OUTLIERS: f64 = 2.3;
 /// A column with more zeros than this share keeps them.
 const MOSTLY_ZERO: f64 = 0.8;
@@ -175,7 +179,8 @@ impl Octaves {
         Octaves::within(counts, 0..counts.len(), sigma, SILENT)
     }
 
-    /// As [`Octaves::new`], of octaves outside of which there can be nothing; below so many deviations they say nothing.
+    /// As [`Octaves::new`], of octaves outside of which there can be nothing; below so many deviations they say
+    /// nothing.
     fn within(counts: &[f32], within: Range<usize>, sigma: f64, silent: f64) -> Octaves {
         let sum = |range: Range<usize>| counts[range].iter().map(|&count| f64::from(count)).sum::<f64>();
         let most = Octaves::most(&sum, within.clone(), sigma, silent);
@@ -374,7 +379,8 @@ mod tests {
         }
     }
 
-    /// Few nodes, as public sizes allow it: most columns are found however far they are shifted, and none is put where no value lies.
+    /// Few nodes, as public sizes allow it: most columns are found however far they are shifted, and none is put where
+    /// no value lies.
     #[test]
     fn shifted_columns_of_few_nodes_are_found() {
         let mut state = 7u64;

@@ -9,8 +9,8 @@ use progap_graph::{Buffer, store};
 use crate::error::InFile;
 use crate::{Error, Result, memory};
 
-/// A matrix that is made rows at a time: in memory or, where the process keeps to a bound, in a file of the run's folder that has no name, so
-/// that nothing is left of it however the process ends.
+/// A matrix that is made rows at a time: in memory or, where the process keeps to a bound, in a file of the run's
+/// folder that has no name, so that nothing is left of it however the process ends.
 pub struct Scratch(Kind);
 
 enum Kind {
@@ -49,7 +49,7 @@ impl Scratch {
             Kind::File { file, folder } => {
                 let file = file.into_inner().map_err(std::io::IntoInnerError::into_error).in_file(&folder)?;
                 let bytes = store::map_file(&file).in_file(&folder)?;
-                bytes.values_from(0).ok_or(Error::Internal("a matrix is whole numbers of 32 bits"))
+                bytes.values_from(0).ok_or(Error::internal("a matrix is whole numbers of 32 bits"))
             }
         }
     }

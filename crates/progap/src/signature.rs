@@ -1,7 +1,7 @@
 //! Who made it: Ed25519 keys, and signatures over files.
 //!
-//! A secret key is a PKCS#8 file and a public key an SPKI file, both PEM (RFC 8410); a signature is the 64 bytes of RFC 8032. So any
-//! program that knows Ed25519 can check what is signed here, and keys made elsewhere can be used here:
+//! A secret key is a PKCS#8 file and a public key an SPKI file, both PEM (RFC 8410); a signature is the 64 bytes of RFC
+//! 8032. So any program that knows Ed25519 can check what is signed here, and keys made elsewhere can be used here:
 //!
 //! ```sh
 //! openssl pkeyutl -verify -pubin -inkey me.pub -rawin -in manifest.json -sigfile manifest.sig
@@ -20,7 +20,7 @@ use progap_graph::AtomicFile;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::error::InFile;
-use crate::{Error, Result, files};
+use crate::{Error, Remedy, Result, files};
 
 /// More than any file of a key has.
 const MOST: u64 = 4096;
@@ -63,7 +63,7 @@ impl SecretKey {
     pub fn new() -> Result<SecretKey> {
         let mut seed = Zeroizing::new([0u8; 32]);
         getrandom::fill(&mut seed[..])
-            .map_err(|e| Error::Unsuitable(format!("the operating system gives no random bytes ({e})")))?;
+            .map_err(|e| Error::unsuitable(format!("the operating system gives no random bytes ({e})")))?;
         Ok(SecretKey(SigningKey::from_bytes(&seed)))
     }
 
@@ -74,7 +74,10 @@ impl SecretKey {
     pub fn read(file: &Path) -> Result<SecretKey> {
         let content = read_small(file, true)?;
         let text = std::str::from_utf8(&content).unwrap_or_default();
-        SecretKey::parse(text).map_err(|problem| Error::file(file, problem))
+        SecretKey::parse(text).map_err(|problem| {
+            let remedy = if is_public(text) { Remedy::SecretKey } else { Remedy::NewKey };
+            Error::file(file, problem).remedy(remedy)
+        })
     }
 
     /// Whether a file says that it holds a secret key.
@@ -94,12 +97,11 @@ impl SecretKey {
         if text.contains("BEGIN ENCRYPTED PRIVATE KEY") {
             return Err("the key is encrypted: decrypt it first, as with `openssl pkey -in FILE -out NEW`");
         }
-        if text.contains("BEGIN PUBLIC KEY") {
-            return Err("it is a public key; a signature needs the secret one");
+        if is_public(text) {
+            return Err("it is a public key, and a signature needs the secret one");
         }
         let key = SigningKey::from_pkcs8_pem(text);
-        key.map(SecretKey)
-            .map_err(|_| "it is no secret Ed25519 key (PKCS#8, PEM), or it is damaged: make a new one")
+        key.map(SecretKey).map_err(|_| "it is no secret Ed25519 key (PKCS#8, PEM), or it is damaged")
     }
 
     /// Writes the key and its public half; each file is there whole or not at all. Only with `replace` is one replaced.
@@ -177,7 +179,8 @@ impl PublicKey {
         files::checksum_of(der.as_bytes())
     }
 
-    /// Whether this is a signature of exactly these bytes by the owner of this key, by the strict rules: one encoding, no weak points.
+    /// Whether this is a signature of exactly these bytes by the owner of this key, by the strict rules: one encoding,
+    /// no weak points.
     pub fn signed(&self, bytes: &[u8], signature: &[u8]) -> bool {
         Signature::from_slice(signature)
             .is_ok_and(|signature| self.0.verify_strict(bytes, &signature).is_ok())
@@ -209,6 +212,10 @@ fn read_small(file: &Path, secret: bool) -> Result<Zeroizing<Vec<u8>>> {
     }
 }
 
+fn is_public(text: &str) -> bool {
+    text.contains("BEGIN PUBLIC KEY")
+}
+
 /// A secret that others can read is none.
 #[cfg(unix)]
 fn refuse_shared(file: &Path, open: &std::fs::File) -> Result<()> {
@@ -219,7 +226,8 @@ fn refuse_shared(file: &Path, open: &std::fs::File) -> Result<()> {
         _ => Err(Error::file(
             file,
             format!(
-                "others than its owner can use this secret key (mode {mode:04o}): run `chmod 600` on it, and make a new \
+                "others than its owner can use this secret key (mode {mode:04o}): run `chmod 600` on it, and make a \
+                 new \
                  one if somebody may have read it"
             ),
         )),
@@ -232,10 +240,9 @@ fn refuse_shared(_: &Path, _: &std::fs::File) -> Result<()> {
 }
 
 fn exists(file: &Path) -> Error {
-    Error::file(
-        file,
-        "it already exists: choose another name, or replace it with `force` (what was signed with it stays signed)",
-    )
+    Error::file(file, "it already exists (what was signed with it stays signed)")
+        .remedy(Remedy::words("choose another name"))
+        .remedy(Remedy::Replace)
 }
 
 /// Writes a file, whole or not at all; one that is there is replaced only if that was asked for.

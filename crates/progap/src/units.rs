@@ -6,16 +6,16 @@
 use progap_privacy::noise::tables;
 use progap_privacy::{Event, Unit, UnitEvent};
 
-use crate::plan::{accountant, friendship_sensitivity};
+use crate::plan::{accountant, undirected_sensitivity};
 use crate::query::{Queries, Query};
 use crate::settings::{Level, Settings};
 use crate::{Result, plan, vault};
 
-/// Epsilon for a friendship and for one directed edge, at the same delta; nothing where nothing can be said.
+/// Epsilon for an undirected edge and for one directed edge, at the same delta; nothing where nothing can be said.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Epsilons {
     /// Both directions between two nodes.
-    pub friendship: Option<f64>,
+    pub undirected: Option<f64>,
     /// One direction.
     pub directed: Option<f64>,
 }
@@ -27,7 +27,7 @@ impl Epsilons {
         unit: Option<Unit>,
         (epsilon, delta): (f64, f64),
         settings: &Settings,
-        sizes: plan::PublicSizes,
+        sizes: plan::PublicFacts,
     ) -> Result<Epsilons> {
         let values = plan::noise_values(settings, sizes)?;
         let other = |other: Unit| -> Result<Option<f64>> {
@@ -38,12 +38,12 @@ impl Epsilons {
         };
         Ok(match unit {
             Some(Unit::Edge) => {
-                Epsilons { friendship: other(Unit::EdgeUndirected)?, directed: Some(epsilon) }
+                Epsilons { undirected: other(Unit::EdgeUndirected)?, directed: Some(epsilon) }
             }
             Some(Unit::EdgeUndirected) => {
                 // One direction is never worth more than both.
                 let directed = other(Unit::Edge)?.map(|directed| directed.min(epsilon));
-                Epsilons { friendship: Some(epsilon), directed }
+                Epsilons { undirected: Some(epsilon), directed }
             }
             _ => Epsilons::default(),
         })
@@ -69,7 +69,7 @@ pub fn in_unit(queries: &Queries, settings: &Settings, unit: Unit) -> Result<Opt
     for (query, count) in queries.iter() {
         let told = match settings.level {
             Level::Node => of_a_list(query, unit),
-            _ => settings.method.recipe().in_unit(query, unit).map(Told::AsMuchAs),
+            _ => of_edges(query, unit).map(Told::AsMuchAs),
         };
         match told {
             None => return Ok(None),
@@ -101,7 +101,7 @@ pub fn in_other_units(queries: &Queries, settings: &Settings, own: Unit) -> Resu
 ///
 /// # Proof definition
 /// Where the returned event dominates, so does the given one, for neighbours in the other unit
-/// (docs/privacy.md#units-together).
+/// ([proof](progap_privacy::proofs::units#units-together)).
 /// - A directed edge is part of an undirected one: what holds for both directions holds for one of them.
 /// - An undirected edge is two directed ones: two records ([`Event::for_two_records`]).
 /// - A directed edge is part of its sender's record. Without it that record is another one, which is a record less
@@ -132,7 +132,7 @@ enum Told {
 ///
 /// # Proof definition
 /// Neighbours have the same features, labels and training nodes, and one sender's list, or two senders' lists, differ
-/// in one receiver (docs/privacy.md#edge-in-a-record).
+/// in one receiver ([proof](progap_privacy::proofs::units#edge-in-a-record)).
 /// - An aggregation of sensitivity C moves by at most sqrt 2 C for each list: what a sender sends with one list and
 ///   with the other has a norm of at most C each, and no entry of one has the opposite sign of the same entry of the
 ///   other, since both are roundings of positive multiples of the same message.
@@ -149,7 +149,7 @@ fn of_a_list(query: &Query, unit: Unit) -> Option<Told> {
     };
     Some(match (query.name.as_str(), &query.event) {
         (vault::AGGREGATION, Event::Gaussian { sigma, sensitivity }) => {
-            let sensitivity = (f64::from(lists) * friendship_sensitivity() * sensitivity).next_up();
+            let sensitivity = (f64::from(lists) * undirected_sensitivity() * sensitivity).next_up();
             Told::AsMuchAs(Event::Gaussian { sigma: *sigma, sensitivity })
         }
         (vault::GRADIENT | vault::CLASS_COUNTS | vault::COLUMN_COUNTS, _) => Told::Nothing,
@@ -167,18 +167,46 @@ fn of_a_list(query: &Query, unit: Unit) -> Option<Told> {
     })
 }
 
+/// What a query at edge level tells of neighbours that differ in the given unit of an edge; `None` if no rule is known.
+///
+/// # Proof definition
+/// - A sum moves as [`sum_in_unit`] says.
+/// - A directed edge moves one count of votes by one, an undirected edge one count in each of two rows, whatever the
+///   noise was chosen for.
+/// - Answers of a randomised response are about directed edges or about pairs. Where they are about directed edges, an
+///   undirected edge is two of them: the number of edges moves by 2 and two bits change, each answered on its own.
+///   Where they are about pairs, one direction changes the bit of its pair or nothing: what holds for pairs holds for
+///   it.
+fn of_edges(query: &Query, unit: Unit) -> Option<Event> {
+    match (query.name.as_str(), &query.event, unit) {
+        (vault::VOTES, Event::Laplace { scale, .. }, _) => {
+            let sensitivity = if unit == Unit::EdgeUndirected { 2.0 } else { 1.0 };
+            Some(Event::Laplace { scale: *scale, sensitivity })
+        }
+        (vault::EDGE_COUNT | vault::EDGE_RESPONSE, event, Unit::Edge) => Some(event.clone()),
+        (vault::EDGE_COUNT, Event::Laplace { scale, sensitivity }, Unit::EdgeUndirected) => {
+            Some(Event::Laplace { scale: *scale, sensitivity: 2.0 * sensitivity })
+        }
+        (vault::EDGE_RESPONSE, event, Unit::EdgeUndirected) => {
+            Some(Event::SelfComposed { event: Box::new(event.clone()), count: 2 })
+        }
+        (vault::AGGREGATION, event, _) => sum_in_unit(event, unit),
+        _ => None,
+    }
+}
+
 /// A noisy sum of messages of norm 1 over the graph, for neighbours that differ in the given unit of an edge.
 ///
 /// # Proof definition
-/// Such a sum moves in one row by 1 at most where one directed edge changes, and in two rows, so by sqrt 2, where a friendship does:
-/// the sensitivity is replaced.
-pub(crate) fn sum_in_unit(event: &Event, unit: Unit) -> Option<Event> {
+/// Such a sum moves in one row by 1 at most where one directed edge changes, and in two rows, so by sqrt 2, where an
+/// undirected edge does: the sensitivity is replaced.
+fn sum_in_unit(event: &Event, unit: Unit) -> Option<Event> {
     match (event, unit) {
         (Event::Gaussian { sigma, .. }, Unit::Edge) => {
             Some(Event::Gaussian { sigma: *sigma, sensitivity: 1.0 })
         }
         (Event::Gaussian { sigma, .. }, Unit::EdgeUndirected) => {
-            Some(Event::Gaussian { sigma: *sigma, sensitivity: friendship_sensitivity() })
+            Some(Event::Gaussian { sigma: *sigma, sensitivity: undirected_sensitivity() })
         }
         _ => None,
     }
@@ -204,10 +232,10 @@ fn cost(event: &Event, settings: &Settings, delta: f64, values: u64) -> Result<O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Plan, PublicSizes};
-    use crate::settings::{Level, Method};
+    use crate::plan::{Plan, PublicFacts};
+    use crate::settings::{Level, MethodKind};
 
-    const SIZES: PublicSizes = PublicSizes::EXAMPLE;
+    const SIZES: PublicFacts = PublicFacts::EXAMPLE;
 
     fn both(settings: &Settings) -> (Plan, Epsilons) {
         let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
@@ -216,33 +244,34 @@ mod tests {
         (plan, both)
     }
 
-    /// Noise for a friendship at epsilon 1 is noise for a directed edge at the epsilon that is stated, and the other way round.
+    /// Noise for an undirected edge at epsilon 1 is noise for a directed edge at the epsilon that is stated, and the
+    /// other way round.
     #[test]
     fn each_unit_s_epsilon_is_the_other_s_target() {
-        let friendship = Settings {
+        let undirected = Settings {
             undirected: true,
             delta: Some(1e-6),
-            ..Settings::of(crate::Method::Progap, Level::Edge)
+            ..Settings::of(crate::MethodKind::ProgapLabels, Level::Edge)
         };
-        let (plan, found) = both(&friendship);
-        assert_eq!(found.friendship, Some(plan.epsilon));
+        let (plan, found) = both(&undirected);
+        assert_eq!(found.undirected, Some(plan.epsilon));
         let directed = found.directed.expect("an epsilon");
         assert!(directed < 0.75 && directed > 0.6, "{directed}");
-        let settings = Settings { undirected: false, epsilon: Some(directed), ..friendship.clone() };
+        let settings = Settings { undirected: false, epsilon: Some(directed), ..undirected.clone() };
         let (other, back) = both(&settings);
         let noise = |plan: &Plan| plan.aggregate_multiplier * plan.sensitivity;
         assert!((noise(&other) / noise(&plan) - 1.0).abs() < 1e-6, "{} {}", noise(&other), noise(&plan));
-        assert!((back.friendship.expect("an epsilon") - plan.epsilon).abs() < 1e-6);
+        assert!((back.undirected.expect("an epsilon") - plan.epsilon).abs() < 1e-6);
     }
 
     #[test]
-    fn a_friendship_is_two_answers_of_edge_rand_and_one_direction_is_at_most_a_pair() {
-        let settings = Settings::of(Method::EdgeRand, Level::Edge);
+    fn an_undirected_edge_is_two_answers_of_edge_rand_and_one_direction_is_at_most_a_pair() {
+        let settings = Settings::of(MethodKind::EdgeRand, Level::Edge);
         let (plan, found) = both(&settings);
-        assert!((found.friendship.expect("an epsilon") / plan.epsilon - 2.0).abs() < 1e-12);
+        assert!((found.undirected.expect("an epsilon") / plan.epsilon - 2.0).abs() < 1e-12);
         assert_eq!(found.directed, Some(plan.epsilon));
         let (plan, found) = both(&Settings { undirected: true, ..settings });
-        assert_eq!((found.friendship, found.directed), (Some(plan.epsilon), Some(plan.epsilon)));
+        assert_eq!((found.undirected, found.directed), (Some(plan.epsilon), Some(plan.epsilon)));
     }
 
     /// What a node-level run tells of an edge is in its sums alone, and they are charged with both lists, the old and
@@ -250,7 +279,7 @@ mod tests {
     #[test]
     fn of_an_edge_a_run_at_node_level_tells_its_sums_and_no_gradient() {
         let node = |method| Settings { batch_size: 100, ..Settings::of(method, Level::Node) };
-        let settings = node(Method::Progap);
+        let settings = node(MethodKind::ProgapLabels);
         let (plan, _) = both(&settings);
         let (sums, noise) = (plan.queries.count(vault::AGGREGATION), plan.aggregate_multiplier);
         assert!(sums > 0 && plan.queries.count(vault::GRADIENT) > 0, "{:?}", plan.queries);
@@ -260,7 +289,7 @@ mod tests {
             let expected = lists * (2.0 * sums as f64).sqrt() / noise;
             assert!(mu >= expected && mu < expected * (1.0 + 1e-9), "{unit}: {mu} {expected}");
         }
-        let settings = node(Method::DpGnn);
+        let settings = node(MethodKind::DpGnn);
         let plan = both(&settings).0;
         let Some(Event::Composed { events }) =
             in_unit(&plan.queries, &settings, Unit::Edge).expect("queries")
@@ -268,7 +297,7 @@ mod tests {
             panic!("{:?}", plan.queries)
         };
         assert!(events[0].to_json().contains("\"max_terms\": 2"), "{events:?}");
-        let nothing = in_unit(&both(&node(Method::Mlp)).0.queries, &node(Method::Mlp), Unit::Edge);
+        let nothing = in_unit(&both(&node(MethodKind::Mlp)).0.queries, &node(MethodKind::Mlp), Unit::Edge);
         assert_eq!(nothing.expect("queries"), Some(Event::Composed { events: vec![] }));
     }
 
@@ -290,9 +319,10 @@ mod tests {
 
     #[test]
     fn without_a_query_both_are_zero_and_records_have_neither() {
-        let found = both(&Settings { depth: 0, ..Settings::of(crate::Method::Progap, Level::Edge) }).1;
-        assert_eq!((found.friendship, found.directed), (Some(0.0), Some(0.0)));
-        let node = Settings { batch_size: 100, ..Settings::of(crate::Method::Progap, Level::Node) };
+        let found =
+            both(&Settings { depth: 0, ..Settings::of(crate::MethodKind::ProgapLabels, Level::Edge) }).1;
+        assert_eq!((found.undirected, found.directed), (Some(0.0), Some(0.0)));
+        let node = Settings { batch_size: 100, ..Settings::of(crate::MethodKind::ProgapLabels, Level::Node) };
         assert_eq!(both(&node).1, Epsilons::default());
     }
 }

@@ -11,11 +11,12 @@ const EXAMPLES: [(&str, &str, Option<&str>); 8] = [
     ("verify", "ok        epsilon", Some("checked-release/manifest.json")),
     ("predict", "20000 nodes in all", Some("release/manifest.json")),
     ("audit", "claimed at most 1.00, measured at least", None),
-    ("by_name", "`clip` has no effect: it belongs to `level node`", None),
+    ("by_name", "`clip` has no effect: it belongs to level node", None),
     ("observer", "stopped; observed-release can be resumed", Some("observed-release/manifest.json")),
 ];
 
-/// Builds an example with the features of the whole workspace, so that what the tests were built with serves it, too, and runs it.
+/// Builds an example with the features of the whole workspace, so that what the tests were built with serves it, too,
+/// and runs it.
 fn run(name: &str, place: &Path) -> String {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
     let mut cargo = Command::new(env!("CARGO"));

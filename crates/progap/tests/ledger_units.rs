@@ -2,7 +2,7 @@
 
 use progap::ledger::{Charge, Entry, Error, Ledger};
 use progap::settings::Request;
-use progap::{Edge, Method, Node};
+use progap::{Edge, MethodKind, Node};
 use progap_graph::synth::SocialNetwork;
 use progap_graph::{Dataset, Ratios};
 use progap_privacy::accountant::{Accountant, Best};
@@ -57,9 +57,9 @@ fn sums(event: &Event) -> Vec<(f64, u64)> {
 #[test]
 fn three_runs_cost_in_each_unit_what_their_trees_cost_composed_by_hand() {
     let (_folder, ledger) = ledger(&Unit::ALL, 30.0, true);
-    let edge = Edge::epsilon(1.0).method(Method::Gap).delta(DELTA).epochs(1).directed();
-    let pair = Edge::epsilon(1.5).method(Method::Progap).delta(DELTA).epochs(1).undirected();
-    let node = Node::epsilon(6.0).method(Method::Gap).delta(DELTA).epochs(1).batch_size(100);
+    let edge = Edge::epsilon(1.0).method(MethodKind::Gap).delta(DELTA).epochs(1).directed();
+    let pair = Edge::epsilon(1.5).method(MethodKind::ProgapLabels).delta(DELTA).epochs(1).undirected();
+    let node = Node::epsilon(6.0).method(MethodKind::Gap).delta(DELTA).epochs(1).batch_size(100);
     let edge = train(&ledger, edge).unwrap();
     let pair = train(&ledger, pair).unwrap();
     let node = train(&ledger, node).unwrap();
@@ -133,7 +133,8 @@ fn beside_a_budget_for_nodes_edge_level_needs_the_owner_s_word_that_rows_are_pub
     let edge = || Edge::epsilon(1.0).delta(DELTA).epochs(1).directed();
     let refused = train(&ledger, edge()).unwrap_err().to_string();
     assert!(refused.contains("features and labels") && refused.contains("public"), "{refused}");
-    train(&ledger, Node::epsilon(1.0).method(Method::Mlp).delta(DELTA).epochs(1).batch_size(100)).unwrap();
+    train(&ledger, Node::epsilon(1.0).method(MethodKind::Mlp).delta(DELTA).epochs(1).batch_size(100))
+        .unwrap();
     assert_eq!(spent(&ledger, Unit::Edge), 0.0, "it asks nothing of edges");
     assert!(matches!(ledger.set_public_rows("nobody", "why"), Err(Error::Unregistered { .. })));
     ledger.set_public_rows("people", "the yearbook is in print").unwrap();

@@ -1,9 +1,9 @@
 //! More classes than one pass over the edges sums at once.
 
-use progap::settings::{Level, Method, Settings};
+use progap::settings::{Level, MethodKind, Settings};
 use progap_graph::{Dataset, Graph, Ratios, aggregate};
 
-/// A hundred classes, one feature that tells them roughly, friends mostly of the same class.
+/// A hundred classes, one feature that tells them roughly, neighbours mostly of the same class.
 fn network() -> Dataset {
     let (nodes, classes) = (3000u32, 100u32);
     let labels: Vec<u32> = (0..nodes).map(|node| node % classes).collect();
@@ -27,9 +27,11 @@ fn network() -> Dataset {
 #[test]
 fn labels_of_a_hundred_classes_are_sent() {
     let dataset = network();
-    for (method, level) in
-        [(Method::Progap, Level::None), (Method::Views, Level::None), (Method::Progap, Level::Edge)]
-    {
+    for (method, level) in [
+        (MethodKind::ProgapLabels, Level::None),
+        (MethodKind::ProgapViews, Level::None),
+        (MethodKind::ProgapLabels, Level::Edge),
+    ] {
         let settings = Settings { seed: Some(1), depth: 1, ..Settings::of(method, level) };
         let place = tempfile::tempdir().expect("a folder");
         let release =

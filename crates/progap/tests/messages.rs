@@ -16,15 +16,15 @@ fn settings(level: Level, messages: Messages) -> Settings {
         Level::None => Order::Tested,
         _ => Order::Public,
     };
-    let usual = Settings::of(progap::Method::Progap, level);
+    let usual = Settings::of(progap::MethodKind::ProgapLabels, level);
     Settings { messages, epsilon, order, epochs: 30, seed: Some(4), ..usual }
 }
 
-/// Taste without likeness: the first half choose friends of one class each, whatever their own. So the friends of those
-/// who are chosen have any class, but the friends of these friends have all the same, which is theirs. Features tell
-/// the classes of those who choose only.
+/// Taste without likeness: the first half choose neighbours of one class each, whatever their own. So the neighbours of
+/// those who are chosen have any class, but the neighbours of these neighbours have all the same, which is theirs.
+/// Features tell the classes of those who choose only.
 fn tastes() -> Dataset {
-    let (nodes, friends) = (3_000u64, 15);
+    let (nodes, neighbours) = (3_000u64, 15);
     // A mixer of bits, so that every draw is the same for ever.
     let draw = |n: u64| {
         let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -35,9 +35,9 @@ fn tastes() -> Dataset {
     for chooser in 0..nodes / 2 {
         let taste = (draw(chooser + nodes) & 1) as u32;
         let others = (0..).map(|n| nodes / 2 + draw(chooser * 1_000 + n + 10 * nodes) % (nodes / 2));
-        for friend in others.filter(|&other| class(other) == taste).take(friends) {
-            sources.extend([chooser as u32, friend as u32]);
-            targets.extend([friend as u32, chooser as u32]);
+        for neighbour in others.filter(|&other| class(other) == taste).take(neighbours) {
+            sources.extend([chooser as u32, neighbour as u32]);
+            targets.extend([neighbour as u32, chooser as u32]);
         }
     }
     let row = |node: u64| if node < nodes / 2 { [class(node) as f32, 1.0] } else { [0.5, 0.0] };
@@ -51,6 +51,7 @@ fn tastes() -> Dataset {
         feature_names: vec!["own".into(), "chooses".into()],
         numbers: vec![],
         undeclared: vec![],
+        relation: None,
         node_ids: NodeIds::Position,
         split: None,
     };

@@ -4,15 +4,15 @@ mod common;
 
 use common::*;
 use progap::method::catalogue::methods;
-use progap::plan::{Plan, PublicSizes};
-use progap::settings::{Accounting, Method};
+use progap::plan::{Plan, PublicFacts};
+use progap::settings::{Accounting, MethodKind, Size};
 use progap::{Level, Settings};
 use progap_graph::Ratios;
 use progap_graph::synth::SocialNetwork;
 use progap_privacy::Event;
 use progap_privacy::accountant::{Accountant, RdpAccountant};
 
-fn settings(method: Method, level: Level) -> Settings {
+fn settings(method: MethodKind, level: Level) -> Settings {
     let usual = Settings::of(method, level);
     let epochs = if level == Level::Node { 3 } else { 20 };
     Settings { epochs, batch_size: 100, seed: Some(7), ..usual }
@@ -21,12 +21,12 @@ fn settings(method: Method, level: Level) -> Settings {
 #[test]
 fn sage_learns_from_the_graph_and_predicts_without_it() {
     let (_keep, folder) = folder();
-    let release = train(&settings(Method::Sage, Level::None), &folder).expect("trained");
+    let release = train(&settings(MethodKind::Sage, Level::None), &folder).expect("trained");
     assert!(!release.statement.private);
     assert_verified(&folder);
     assert_predicts_as_measured(&release);
     assert_eq!(release.nodes().graph().edges(), 0);
-    let mlp = train(&settings(Method::Mlp, Level::None), &folder.with_extension("mlp")).expect("trained");
+    let mlp = train(&settings(MethodKind::Mlp, Level::None), &folder.with_extension("mlp")).expect("trained");
     let (with, without) = (release.metrics.test_accuracy, mlp.metrics.test_accuracy);
     assert!(with > without + 0.05, "the graph helps: {with} {without}");
 }
@@ -35,7 +35,7 @@ fn sage_learns_from_the_graph_and_predicts_without_it() {
 #[test]
 fn settings_without_effect_are_listed_apart() {
     let (_keep, folder) = folder();
-    let settings = Settings { seed: Some(7), ..Settings::of(Method::Views, Level::Edge) };
+    let settings = Settings { seed: Some(7), ..Settings::of(MethodKind::ProgapViews, Level::Edge) };
     let findings = train(&settings, &folder).expect("trained").verify().expect("findings");
     let named = |what: &str| findings.iter().find(|finding| finding.what == what).expect(what).detail.clone();
     let (training, without_effect) = (named("training"), named("settings without effect"));
@@ -53,7 +53,7 @@ fn settings_without_effect_are_listed_apart() {
 #[test]
 fn every_depth_of_sage_is_kept_and_resumed() {
     for depth in [1, 3] {
-        let settings = Settings { depth, epochs: 4, ..settings(Method::Sage, Level::None) };
+        let settings = Settings { depth, epochs: 4, ..settings(MethodKind::Sage, Level::None) };
         stopped_and_resumed_ends_the_same(&settings, &[1, 3]);
     }
 }
@@ -66,18 +66,19 @@ fn what_a_method_does_not_have_is_refused_by_name() {
         assert!(!folder.exists(), "{error}: something was written");
         error.to_string()
     };
-    let sage = settings(Method::Sage, Level::None);
-    let message = refused(settings(Method::Sage, Level::Edge));
+    let sage = settings(MethodKind::Sage, Level::None);
+    let message = refused(settings(MethodKind::Sage, Level::Edge));
     assert!(
-        message.contains("sage has no level edge") && message.contains("progap, views, gap, mlp"),
+        message.contains("sage has no level edge")
+            && message.contains("progap, progap-labels, progap-views, gap, mlp"),
         "{message}"
     );
     assert!(refused(Settings { depth: 6, ..sage.clone() }).contains("1 to 5"));
     assert!(refused(Settings { depth: 0, ..sage }).contains("1 to 5"));
-    let message = refused(settings(Method::EdgeRand, Level::Node));
-    assert!(message.contains("progap, gap, mlp, dp-gnn"), "{message}");
-    refused(Settings { delta: Some(1e-5), ..settings(Method::EdgeRand, Level::Edge) });
-    let node = settings(Method::DpGnn, Level::Node);
+    let message = refused(settings(MethodKind::EdgeRand, Level::Node));
+    assert!(message.contains("progap, progap-labels, gap, mlp, dp-gnn"), "{message}");
+    refused(Settings { delta: Some(1e-5), ..settings(MethodKind::EdgeRand, Level::Edge) });
+    let node = settings(MethodKind::DpGnn, Level::Node);
     refused(Settings { depth: 2, ..node.clone() });
     assert!(
         refused(Settings { bounding: progap::settings::Bounding::Weight, ..node.clone() })
@@ -96,10 +97,10 @@ fn accuracy(settings: &Settings) -> f64 {
 #[test]
 fn private_methods_lie_between_features_only_and_their_twins() {
     // Trained to the end, so that it is the best that features can give.
-    let features_only = accuracy(&Settings { epochs: 100, ..settings(Method::Mlp, Level::None) });
+    let features_only = accuracy(&Settings { epochs: 100, ..settings(MethodKind::Mlp, Level::None) });
     for entry in methods() {
         let twin = match entry.method {
-            Method::EdgeRand | Method::DpGnn => Method::Sage,
+            MethodKind::EdgeRand | MethodKind::DpGnn => MethodKind::Sage,
             method => method,
         };
         let depth = settings(entry.method, entry.levels[0]).depth;
@@ -110,7 +111,7 @@ fn private_methods_lie_between_features_only_and_their_twins() {
             let loud = Settings { epsilon: Some(if level == Level::Node { 0.05 } else { 0.01 }), ..usual };
             let quiet = accuracy(&match (entry.method, level) {
                 // A record touches many terms, so that noise remains even now: larger batches drown it.
-                (Method::DpGnn, _) => Settings { epochs: 15, batch_size: 500, ..quiet },
+                (MethodKind::DpGnn, _) => Settings { epochs: 15, batch_size: 500, ..quiet },
                 (_, Level::Node) => Settings { epochs: 10, ..quiet },
                 _ => quiet,
             });
@@ -124,7 +125,7 @@ fn private_methods_lie_between_features_only_and_their_twins() {
             assert!(loud < features_only + 0.06, "all noise, no gain: {what}");
             // Where rows are public, noise on the graph leaves the features as they are; but lpgnet reads them through logits alone,
             // beside counts that are all noise here.
-            let drowned = level == Level::Node || entry.method == Method::Lpgnet;
+            let drowned = level == Level::Node || entry.method == MethodKind::Lpgnet;
             assert!(drowned || loud > features_only - 0.12, "features remain: {what}");
         }
     }
@@ -134,7 +135,7 @@ fn private_methods_lie_between_features_only_and_their_twins() {
 /// costs at least as much as once.
 #[test]
 fn asking_more_never_costs_less() {
-    let sizes = PublicSizes { edges: 100_000, train_nodes: 2_000, ..PublicSizes::default() };
+    let sizes = PublicFacts::stated([(Size::Edges, 100_000), (Size::TrainNodes, 2_000)]);
     for entry in methods() {
         for &level in entry.levels.iter().filter(|level| **level != Level::None) {
             let usual = Settings { accounting: Accounting::Rdp, ..settings(entry.method, level) };
@@ -165,10 +166,10 @@ fn asking_more_never_costs_less() {
 }
 
 #[test]
-fn edge_rand_protects_edges_and_friendships_with_a_delta_of_zero() {
+fn edge_rand_protects_edges_and_undirected_edges_with_a_delta_of_zero() {
     for undirected in [false, true] {
         let (_keep, folder) = folder();
-        let settings = Settings { undirected, seed: None, ..settings(Method::EdgeRand, Level::Edge) };
+        let settings = Settings { undirected, seed: None, ..settings(MethodKind::EdgeRand, Level::Edge) };
         let release = train(&settings, &folder).expect("trained");
         let statement = &release.statement;
         assert!(statement.private && statement.delta == Some(0.0));
@@ -178,16 +179,16 @@ fn edge_rand_protects_edges_and_friendships_with_a_delta_of_zero() {
         assert_predicts_as_measured(&release);
     }
     stopped_and_resumed_ends_the_same(
-        &Settings { epochs: 4, ..settings(Method::EdgeRand, Level::Edge) },
+        &Settings { epochs: 4, ..settings(MethodKind::EdgeRand, Level::Edge) },
         &[1, 3],
     );
 }
 
 #[test]
-fn lpgnet_protects_edges_and_friendships_with_a_delta_of_zero() {
+fn lpgnet_protects_edges_and_undirected_edges_with_a_delta_of_zero() {
     for undirected in [false, true] {
         let (_keep, folder) = folder();
-        let settings = Settings { undirected, seed: None, ..settings(Method::Lpgnet, Level::Edge) };
+        let settings = Settings { undirected, seed: None, ..settings(MethodKind::Lpgnet, Level::Edge) };
         let release = train(&settings, &folder).expect("trained");
         let statement = &release.statement;
         assert!(statement.private && statement.delta == Some(0.0) && statement.accountant == "pure");
@@ -195,10 +196,10 @@ fn lpgnet_protects_edges_and_friendships_with_a_delta_of_zero() {
         let [votes] = &statement.mechanisms[..] else { panic!("{statement:?}") };
         assert_eq!((&votes.name[..], votes.count), ("votes", 2));
         assert_eq!(votes.sensitivity, if undirected { 2.0 } else { 1.0 });
-        let (friendship, directed) = (statement.epsilon_friendship, statement.epsilon_directed);
-        let ratio = friendship.zip(directed).map(|(both, one)| both / one);
-        assert!(ratio.is_some_and(|ratio| (ratio - 2.0).abs() < 1e-9), "{friendship:?} {directed:?}");
-        assert!(statement.in_words.contains("delta = 0 "), "{}", statement.in_words);
+        let (undirected, directed) = (statement.epsilon_undirected, statement.epsilon_directed);
+        let ratio = undirected.zip(directed).map(|(both, one)| both / one);
+        assert!(ratio.is_some_and(|ratio| (ratio - 2.0).abs() < 1e-9), "{undirected:?} {directed:?}");
+        assert!(statement.in_words.contains("delta 0)"), "{}", statement.in_words);
         assert_verified(&folder);
         assert_predicts_as_measured(&release);
         assert!(survives(&folder, &|_| ()), "nothing changed");
@@ -210,7 +211,7 @@ fn lpgnet_protects_edges_and_friendships_with_a_delta_of_zero() {
         assert!(!survives(&folder, &|s| s["mechanisms"][0]["what"] = "nothing".into()), "another purpose");
     }
     stopped_and_resumed_ends_the_same(
-        &Settings { epochs: 4, ..settings(Method::Lpgnet, Level::Edge) },
+        &Settings { epochs: 4, ..settings(MethodKind::Lpgnet, Level::Edge) },
         &[1, 5, 9],
     );
 }
@@ -219,15 +220,15 @@ fn lpgnet_protects_edges_and_friendships_with_a_delta_of_zero() {
 /// each fails by chance less than once in 10^9.
 #[test]
 fn the_noisy_graph_has_the_rates_of_its_response() {
-    use progap::internals::Vault;
+    use progap::internals::{NoisyGraph, Vault};
     use progap_privacy::noise::{Randomness, SparseResponse};
 
     for (undirected, epsilon) in [(false, 1.0), (true, 1.0), (false, 8.0), (true, 0.2)] {
         let settings =
-            Settings { undirected, epsilon: Some(epsilon), ..settings(Method::EdgeRand, Level::Edge) };
+            Settings { undirected, epsilon: Some(epsilon), ..settings(MethodKind::EdgeRand, Level::Edge) };
         let plan = Plan::new(
             &settings.checked().expect("settings"),
-            PublicSizes { edges: 1, train_nodes: 1, ..PublicSizes::default() },
+            PublicFacts::stated([(Size::Edges, 1), (Size::TrainNodes, 1)]),
         )
         .expect("a plan");
         let data = network();
@@ -235,8 +236,8 @@ fn the_noisy_graph_has_the_rates_of_its_response() {
             data.graph().clone(),
         ));
         assert!(graph.is_undirected());
-        let mut vault = Vault::new(data, &settings, Randomness::from_seed(3)).expect("a vault");
-        let noisy = vault.noisy_graph(&plan, None).expect("a noisy graph");
+        let mut vault = Vault::open(data, &settings, plan, Randomness::from_seed(3)).expect("a vault");
+        let noisy = vault.ask(NoisyGraph { available: None }).expect("a noisy graph");
         assert_eq!(noisy.nodes(), graph.nodes());
         assert_eq!((noisy.self_loops(), noisy.repeated_edges()), (0, 0));
         assert_eq!(noisy.is_undirected(), undirected);
@@ -264,29 +265,32 @@ fn the_noisy_graph_has_the_rates_of_its_response() {
 /// 10^10 possible edges, of which a few hundred thousand are looked at; and a refusal that says how many they would be.
 #[test]
 fn a_large_sparse_graph_is_answered_in_proportion_to_its_edges() {
-    use progap::internals::Vault;
+    use progap::internals::{NoisyGraph, Vault};
     use progap_privacy::noise::Randomness;
 
     let large = SocialNetwork::new(100_000).edges(300_000).classes(2).seed(2).generate().expect("a network");
     let large = large.or_random_split(Ratios::default(), 1).expect("a split");
-    let settings = settings(Method::EdgeRand, Level::Edge);
+    let settings = settings(MethodKind::EdgeRand, Level::Edge);
     let plan = Plan::new(
         &settings.checked().expect("settings"),
-        PublicSizes { edges: 1, train_nodes: 1, ..PublicSizes::default() },
+        PublicFacts::stated([(Size::Edges, 1), (Size::TrainNodes, 1)]),
     )
     .expect("a plan");
     let edges = large.graph().edges() as f64;
-    let vault = || Vault::new(large.clone(), &settings, Randomness::from_seed(4)).expect("a vault");
-    let noisy = vault().noisy_graph(&plan, Some(100 << 20)).expect("it fits");
+    let ask = |available: u64| {
+        let vault = Vault::open(large.clone(), &settings, plan.clone(), Randomness::from_seed(4));
+        vault.expect("a vault").ask(NoisyGraph { available: Some(available) })
+    };
+    let noisy = ask(100 << 20).expect("it fits");
     assert!((noisy.edges() as f64 / edges - 1.0).abs() < 0.02, "{} {edges}", noisy.edges());
-    let refused = vault().noisy_graph(&plan, Some(1 << 20)).expect_err("too large").to_string();
+    let refused = ask(1 << 20).expect_err("too large").to_string();
     assert!(refused.contains("MB") && refused.contains("noisy graph"), "{refused}");
 }
 
 #[test]
 fn dp_gnn_says_that_predictions_are_not_private() {
     let (_keep, folder) = folder();
-    let settings = Settings { seed: None, max_degree: 3, ..settings(Method::DpGnn, Level::Node) };
+    let settings = Settings { seed: None, max_degree: 3, ..settings(MethodKind::DpGnn, Level::Node) };
     let release = train(&settings, &folder).expect("trained");
     let statement = &release.statement;
     assert!(
@@ -313,7 +317,8 @@ fn dp_gnn_says_that_predictions_are_not_private() {
 #[test]
 fn forged_statements_of_the_baselines_are_found() {
     let (_keep, responded) = folder();
-    train(&Settings { epochs: 2, ..settings(Method::EdgeRand, Level::Edge) }, &responded).expect("trained");
+    train(&Settings { epochs: 2, ..settings(MethodKind::EdgeRand, Level::Edge) }, &responded)
+        .expect("trained");
     assert!(survives(&responded, &|_| ()), "nothing changed");
     let quieter =
         |s: &mut serde_json::Value| s["event"]["events"][1]["event"]["false_positive"] = 0.45.into();
@@ -328,7 +333,7 @@ fn forged_statements_of_the_baselines_are_found() {
     assert!(!survives(&responded, &fewer), "no count");
 
     let (_keep, subgraphs) = folder();
-    train(&Settings { epochs: 1, ..settings(Method::DpGnn, Level::Node) }, &subgraphs).expect("trained");
+    train(&Settings { epochs: 1, ..settings(MethodKind::DpGnn, Level::Node) }, &subgraphs).expect("trained");
     assert!(survives(&subgraphs, &|_| ()), "nothing changed");
     let terms = |s: &mut serde_json::Value| {
         s["event"]["events"][0]["event"]["max_terms"] = 1.into();

@@ -1,7 +1,7 @@
 //! Metrics against scikit-learn (scripts/oracle/metrics.py), and what they decide.
 
 use progap::assessment::{Assessment, Baselines, Compared, Metric};
-use progap::settings::{Calibration, ClassWeights, Level, Method, Selection, Settings};
+use progap::settings::{Calibration, ClassWeights, Level, MethodKind, Selection, Settings};
 use progap_graph::{Dataset, Part, Ratios};
 use serde_json::Value;
 
@@ -152,7 +152,7 @@ fn settings(class_weights: ClassWeights, metric: Metric) -> Settings {
         metric,
         seed: Some(1),
         epochs: 40,
-        ..Settings::of(progap::Method::Progap, Level::Edge)
+        ..Settings::of(progap::MethodKind::ProgapLabels, Level::Edge)
     }
 }
 
@@ -226,7 +226,9 @@ fn probabilities_are_calibrated_where_labels_are_public() {
     let network = progap_graph::synth::SocialNetwork::new(12_000).edges(100_000).classes(4).seed(2);
     let network = network.generate().expect("a network");
     let dataset = network.or_random_split(Ratios { val: 0.2, test: 0.3 }, 1).expect("a split");
-    for method in [Method::Progap, Method::Gap, Method::Mlp, Method::Lpgnet, Method::EdgeRand] {
+    for method in
+        [MethodKind::ProgapLabels, MethodKind::Gap, MethodKind::Mlp, MethodKind::Lpgnet, MethodKind::EdgeRand]
+    {
         let trained = |calibration: Calibration| {
             let settings =
                 Settings { calibration, epochs: 30, seed: Some(4), ..Settings::of(method, Level::Edge) };
@@ -244,7 +246,7 @@ fn probabilities_are_calibrated_where_labels_are_public() {
             "{method}: {}",
             after.calibration_error
         );
-        if method == Method::Progap {
+        if method == MethodKind::ProgapLabels {
             assert!(after.calibration_error < 0.05 && before.calibration_error > 0.05);
         }
     }

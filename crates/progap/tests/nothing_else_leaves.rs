@@ -1,9 +1,9 @@
-//! Given the same answers of the mechanisms, everything public is the same to the last byte, whatever the private data were
-//! (docs/privacy.md#nothing-else-leaves).
+//! Given the same answers of the mechanisms, everything public is the same to the last byte, whatever the private data
+//! were (crates/privacy/proofs/nothing-else-leaves.md).
 //!
-//! Here the private data differ in what no mechanism sees, so that the same seed gives the same answers: at node level the
-//! records of nodes that are not trained on and send nothing, at edge level all edges where none is asked for. Where edges
-//! are asked for, `src/run/injected.rs` gives both data sets the same answers.
+//! Here the private data differ in what no mechanism sees, so that the same seed gives the same answers: at node level
+//! the records of nodes that are not trained on and send nothing, at edge level all edges where none is asked for.
+//! Where edges are asked for, `src/run/injected.rs` gives both data sets the same answers.
 
 mod common;
 
@@ -13,7 +13,7 @@ use std::path::Path;
 use common::twins::{node_twins, other_edges, silent_nodes, small_network, with_column, with_edges};
 use common::{assert_verified, folder, train_on};
 use progap::release::{self, Exported};
-use progap::settings::{Bounding, Messages, Method, Scaling};
+use progap::settings::{Bounding, Messages, MethodKind, Scaling};
 use progap::{Level, Release, Settings};
 use progap_graph::{Dataset, DatasetParts, Part, Split};
 
@@ -43,9 +43,9 @@ fn assert_same(what: &str, one: &BTreeMap<String, Vec<u8>>, other: &BTreeMap<Str
     }
 }
 
-fn settings(method: Method, level: Level) -> Settings {
+fn settings(method: MethodKind, level: Level) -> Settings {
     let epochs = if level == Level::Node { 2 } else { 4 };
-    let delta = (method != Method::EdgeRand).then_some(1e-5);
+    let delta = (method != MethodKind::EdgeRand).then_some(1e-5);
     Settings { epochs, batch_size: 60, seed: Some(7), delta, ..Settings::of(method, level) }
 }
 
@@ -83,8 +83,8 @@ fn compare(what: &str, twins: &[Dataset; 2], settings: &Settings) -> [(tempfile:
     trained
 }
 
-/// Noisy counts are of all records. Here the twins' values lie in the same bins, so that the counts are the same; the values themselves
-/// are nobody's business.
+/// Noisy counts are of all records. Here the twins' values lie in the same bins, so that the counts are the same; the
+/// values themselves are nobody's business.
 #[test]
 fn of_columns_that_were_counted_no_public_byte_tells_more_than_the_counts() {
     let data = small_network();
@@ -93,7 +93,7 @@ fn of_columns_that_were_counted_no_public_byte_tells_more_than_the_counts() {
     let value = |node: usize| 1.25 + (node * 37 % 101) as f32 / 64.0;
     let nearly = |node: usize| if silent.contains(&(node as u32)) { value(node) + 1e-6 } else { value(node) };
     let twins = [with_column(&one, value, None), with_column(&other, nearly, None)];
-    for method in [Method::Progap, Method::Gap, Method::Mlp] {
+    for method in [MethodKind::ProgapLabels, MethodKind::Gap, MethodKind::Mlp] {
         let settings = Settings { scaling: Scaling::Noisy, ..settings(method, Level::Node) };
         compare(&format!("{method} with noisy counts of columns"), &twins, &settings);
     }
@@ -110,16 +110,16 @@ fn at_node_level_no_public_byte_tells_a_record_that_was_not_asked() {
         depth: 2,
         max_degree: 9,
         bounding,
-        ..node(Method::Progap)
+        ..node(MethodKind::ProgapLabels)
     };
     let all = [
-        ("progap with labels", node(Method::Progap)),
+        ("progap with labels", node(MethodKind::ProgapLabels)),
         ("progap with embeddings, weights", embeddings(Bounding::Weight)),
         ("progap with embeddings, caps", embeddings(Bounding::Cap)),
         ("progap with embeddings, samples", embeddings(Bounding::Sample)),
-        ("gap", node(Method::Gap)),
-        ("mlp", node(Method::Mlp)),
-        ("dp-gnn", node(Method::DpGnn)),
+        ("gap", node(MethodKind::Gap)),
+        ("mlp", node(MethodKind::Mlp)),
+        ("dp-gnn", node(MethodKind::DpGnn)),
     ];
     for (what, settings) in all {
         let [(_one, one), (_other, other)] = compare(what, &twins, &settings);
@@ -128,7 +128,7 @@ fn at_node_level_no_public_byte_tells_a_record_that_was_not_asked() {
             std::fs::read(release.folder.join("private/manifest.json")).expect("checksums")
         };
         assert_ne!(own(&one), own(&other), "{what}");
-        if settings.method == Method::DpGnn {
+        if settings.method == MethodKind::DpGnn {
             continue; // Its predictions read the rows of senders as they are, which its statement says.
         }
         let others: Vec<u32> = (0..data.nodes() as u32).filter(|node| !silent.contains(node)).collect();
@@ -142,12 +142,13 @@ fn at_node_level_no_public_byte_tells_a_record_that_was_not_asked() {
 fn at_edge_level_no_public_byte_tells_edges_that_were_not_asked() {
     let data = small_network();
     let twins = [data.clone(), other_edges(&data)];
-    let flat = Settings { depth: 0, ..settings(Method::Progap, Level::Edge) };
+    let flat = Settings { depth: 0, ..settings(MethodKind::ProgapLabels, Level::Edge) };
     let labels = Settings { messages: Messages::Labels, ..flat.clone() };
     let undirected = Settings { undirected: true, ..flat.clone() };
-    let gap = Settings { depth: 0, ..settings(Method::Gap, Level::Edge) };
-    let mlp = settings(Method::Mlp, Level::Edge);
-    let all = [("auto", flat), ("labels", labels), ("friendships", undirected), ("gap", gap), ("mlp", mlp)];
+    let gap = Settings { depth: 0, ..settings(MethodKind::Gap, Level::Edge) };
+    let mlp = settings(MethodKind::Mlp, Level::Edge);
+    let all =
+        [("auto", flat), ("labels", labels), ("undirected edges", undirected), ("gap", gap), ("mlp", mlp)];
     for (what, settings) in all {
         let [(_one, one), (_other, other)] = compare(what, &twins, &settings);
         let nodes: Vec<u32> = (0..data.nodes() as u32).collect();
@@ -168,7 +169,7 @@ fn a_class_that_no_training_node_has_does_not_decide_whether_there_is_a_release(
     let split = data.split().expect("a split").clone();
     let without = with_labels(&data, |node, was| if split.part(node) == Part::Train { was % 2 } else { was });
     let single = with_labels(&data, |_, _| 1);
-    for method in [Method::Progap, Method::Gap, Method::Mlp, Method::DpGnn] {
+    for method in [MethodKind::ProgapLabels, MethodKind::Gap, MethodKind::Mlp, MethodKind::DpGnn] {
         for data in [&data, &without, &single] {
             let (_keep, folder) = folder();
             train_on(data, &settings(method, Level::Node), &folder).expect("a release");
@@ -188,7 +189,7 @@ fn at_node_level_there_is_a_release_without_validation_nodes() {
     });
     let split = Some(Split::from_parts(parts));
     let data = Dataset::new(DatasetParts { split, ..data.into_parts() }).expect("a data set");
-    for method in [Method::Progap, Method::Mlp, Method::DpGnn] {
+    for method in [MethodKind::ProgapLabels, MethodKind::Mlp, MethodKind::DpGnn] {
         let (_keep, folder) = folder();
         let release = train_on(&data, &settings(method, Level::Node), &folder).expect("a release");
         assert!(release.metrics.val_accuracy.is_nan() && release.metrics.test_accuracy.is_finite());
@@ -206,7 +207,7 @@ fn the_number_of_edges_does_not_decide_whether_there_is_a_release() {
     for edges in [&[][..], &[(3, 5)], &[(3, 5), (5, 3)], &all] {
         let data = with_edges(&data, edges);
         for (method, undirected) in
-            [(Method::EdgeRand, false), (Method::EdgeRand, true), (Method::Progap, false)]
+            [(MethodKind::EdgeRand, false), (MethodKind::EdgeRand, true), (MethodKind::ProgapLabels, false)]
         {
             let (_keep, folder) = folder();
             let settings = Settings { epochs: 2, undirected, ..settings(method, Level::Edge) };

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use common::{network, train_on};
 use progap::release::Form;
-use progap::{Combination, Level, Method, Nonlinearity, Release, Settings};
+use progap::{Combination, Level, MethodKind, Nonlinearity, Release, Settings};
 
 /// Reads `case.json`, runs the model on the raw inputs beside it, and prints the largest difference.
 const PROGRAM: &str = r#"
@@ -72,23 +72,26 @@ fn onnx_runtime_gives_the_same_probabilities() {
         return;
     };
     let data = network();
-    let of =
-        |method: Method, level: Level| Settings { seed: Some(1), epochs: 3, ..Settings::of(method, level) };
+    let of = |method: MethodKind, level: Level| Settings {
+        seed: Some(1),
+        epochs: 3,
+        ..Settings::of(method, level)
+    };
     let paper =
-        |level: Level| Settings { epochs: 3, seed: Some(1), ..Settings::paper(Method::Progap, level) };
+        |level: Level| Settings { epochs: 3, seed: Some(1), ..Settings::paper(MethodKind::Progap, level) };
     let mut cases = vec![
-        of(Method::Views, Level::Edge),
-        of(Method::Views, Level::None),
-        Settings { depth: 0, ..of(Method::Views, Level::Edge) },
-        of(Method::Progap, Level::Edge),
-        Settings { batch_size: 50, ..of(Method::Progap, Level::Node) },
-        Settings { layers: 2, ..of(Method::Gap, Level::Edge) },
-        of(Method::Mlp, Level::Edge),
-        of(Method::Lpgnet, Level::Edge),
+        of(MethodKind::ProgapViews, Level::Edge),
+        of(MethodKind::ProgapViews, Level::None),
+        Settings { depth: 0, ..of(MethodKind::ProgapViews, Level::Edge) },
+        of(MethodKind::ProgapLabels, Level::Edge),
+        Settings { batch_size: 50, ..of(MethodKind::ProgapLabels, Level::Node) },
+        Settings { layers: 2, ..of(MethodKind::Gap, Level::Edge) },
+        of(MethodKind::Mlp, Level::Edge),
+        of(MethodKind::Lpgnet, Level::Edge),
     ];
     for jk in [Combination::Sum, Combination::Mean, Combination::Max] {
         cases.push(Settings { jk, activation: Nonlinearity::Elu, layers: 2, ..paper(Level::Edge) });
-        cases.push(Settings { jk, activation: Nonlinearity::Tanh, ..of(Method::Gap, Level::Edge) });
+        cases.push(Settings { jk, activation: Nonlinearity::Tanh, ..of(MethodKind::Gap, Level::Edge) });
     }
     for settings in cases {
         let (_keep, folder) = common::folder();
@@ -102,18 +105,21 @@ fn onnx_runtime_gives_the_same_probabilities() {
 #[test]
 fn what_has_no_onnx_file_says_so_and_folders_are_whole() {
     let data = network();
-    let of =
-        |method: Method, level: Level| Settings { seed: Some(1), epochs: 2, ..Settings::of(method, level) };
+    let of = |method: MethodKind, level: Level| Settings {
+        seed: Some(1),
+        epochs: 2,
+        ..Settings::of(method, level)
+    };
     let (_keep, folder) = common::folder();
-    let sage = train_on(&data, &of(Method::Sage, Level::None), &folder).expect("trained");
+    let sage = train_on(&data, &of(MethodKind::Sage, Level::None), &folder).expect("trained");
     let error = sage.to_onnx().expect_err("neighbours' rows are read").to_string();
     assert!(error.contains("has no ONNX file"), "{error}");
 
     let (keep, folder) = common::folder();
-    let release = train_on(&data, &of(Method::Progap, Level::Edge), &folder).expect("trained");
+    let release = train_on(&data, &of(MethodKind::ProgapLabels, Level::Edge), &folder).expect("trained");
     // At node level nothing that is for the data owner alone decides a byte of it: without it the package is the same.
     let (own, node) = common::folder();
-    let settings = Settings { batch_size: 50, ..of(Method::Progap, Level::Node) };
+    let settings = Settings { batch_size: 50, ..of(MethodKind::ProgapLabels, Level::Node) };
     train_on(&data, &settings, &node).expect("trained");
     let package = |name: &str| {
         let out = own.path().join(name);

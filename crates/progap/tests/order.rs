@@ -4,7 +4,7 @@ mod common;
 
 use common::{contents, folder, stop_after, stopped_and_resumed_on};
 use progap::settings::{Order, Request};
-use progap::{Dataset, Edge, Error, Level, Method, Node, Settings};
+use progap::{Dataset, Edge, Level, MethodKind, Node, Remedy, Settings};
 use progap_graph::{DatasetParts, NodeIds, Part, Ratios, transform};
 
 /// A network whose nodes have names, in another order than that of their names.
@@ -71,7 +71,8 @@ fn an_order_that_tells_edges_is_released_only_by_a_word_of_the_owner() {
     let (_keep, place) = folder();
     let edge = || Edge::epsilon(1.0).epochs(2);
     let refused = progap::train(&data, edge()).into_folder(&place);
-    assert!(matches!(&refused, Err(Error::Unsuitable(said)) if said.contains("`shuffle`")), "{refused:?}");
+    let remedies = [Remedy::Give("shuffle"), Remedy::set("order", "public")];
+    assert_eq!(refused.expect_err("refused").remedies(), remedies);
     assert!(!place.exists());
     // In memory nobody sees it; what is saved would show it.
     let model = progap::train(&data, edge()).in_memory().expect("trained");
@@ -106,13 +107,13 @@ fn an_order_that_tells_edges_is_released_only_by_a_word_of_the_owner() {
 #[test]
 fn a_run_with_new_numbers_is_resumed_with_the_same_numbers() {
     let settings =
-        Settings { shuffle: true, epochs: 6, seed: Some(5), ..Settings::of(Method::Gap, Level::Edge) };
+        Settings { shuffle: true, epochs: 6, seed: Some(5), ..Settings::of(MethodKind::Gap, Level::Edge) };
     stopped_and_resumed_on(&ring(), &settings, &[1, 3]);
     let (_keep, place) = folder();
     let unseeded = Settings { seed: None, ..settings };
     let mut stop = stop_after(2);
     let stopped = progap::train(&ring(), &unseeded).observer(&mut stop).into_folder(&place);
-    assert!(matches!(stopped, Err(Error::Interrupted(_))), "{stopped:?}");
+    assert!(matches!(&stopped, Err(error) if error.is_interrupted()), "{stopped:?}");
     let numbers = std::fs::read(place.join("private/numbers.csv")).expect("numbers");
     std::fs::write(place.join("private/numbers.csv"), "id,number\n").expect("written");
     assert!(progap::resume(&ring(), &place, &mut ()).is_err(), "numbers that were changed");

@@ -5,7 +5,7 @@ mod common;
 use common::twins::{small_network, with_column};
 use common::{assert_verified, folder, stopped_and_resumed_on, train_on};
 use progap::release::SelectionRule;
-use progap::settings::{Method, Scaling};
+use progap::settings::{MethodKind, Scaling};
 use progap::{Level, Release, Settings};
 use progap_graph::{Dataset, DatasetParts, Features, Part, Preparation, Ratios, Split, UNLABELLED};
 
@@ -28,26 +28,26 @@ fn with_split(data: &Dataset, part: impl Fn(Part) -> Part) -> Dataset {
     Dataset::new(DatasetParts { split: Some(split), ..data.clone().into_parts() }).expect("a data set")
 }
 
-fn settings(method: Method, level: Level) -> Settings {
+fn settings(method: MethodKind, level: Level) -> Settings {
     let epochs = if level == Level::Node { 2 } else { 5 };
-    let delta = (method != Method::EdgeRand && level != Level::None).then_some(1e-5);
+    let delta = (method != MethodKind::EdgeRand && level != Level::None).then_some(1e-5);
     Settings { epochs, batch_size: 40, seed: Some(7), delta, ..Settings::of(method, level) }
 }
 
-const ALL: [(Method, Level); 9] = [
-    (Method::Progap, Level::None),
-    (Method::Progap, Level::Edge),
-    (Method::Progap, Level::Node),
-    (Method::Gap, Level::Edge),
-    (Method::Mlp, Level::Edge),
-    (Method::Mlp, Level::Node),
-    (Method::Sage, Level::None),
-    (Method::EdgeRand, Level::Edge),
-    (Method::DpGnn, Level::Node),
+const ALL: [(MethodKind, Level); 9] = [
+    (MethodKind::ProgapLabels, Level::None),
+    (MethodKind::ProgapLabels, Level::Edge),
+    (MethodKind::ProgapLabels, Level::Node),
+    (MethodKind::Gap, Level::Edge),
+    (MethodKind::Mlp, Level::Edge),
+    (MethodKind::Mlp, Level::Node),
+    (MethodKind::Sage, Level::None),
+    (MethodKind::EdgeRand, Level::Edge),
+    (MethodKind::DpGnn, Level::Node),
 ];
 
 /// A verified release of this method.
-fn trained(data: &Dataset, method: Method, level: Level) -> Release {
+fn trained(data: &Dataset, method: MethodKind, level: Level) -> Release {
     let (_keep, folder) = folder();
     let release =
         train_on(data, &settings(method, level), &folder).unwrap_or_else(|e| panic!("{method} {level}: {e}"));
@@ -86,7 +86,7 @@ fn without_validation_nodes_the_last_epoch_is_taken() {
         let what = format!("{method} {level}");
         let release = trained(&data, method, level);
         let rule = match method {
-            Method::Views => SelectionRule::StageByTraining,
+            MethodKind::ProgapViews => SelectionRule::StageByTraining,
             _ => SelectionRule::LastEpoch,
         };
         assert_eq!(release.statement.selection, rule, "{what}");
@@ -99,7 +99,7 @@ fn without_validation_nodes_the_last_epoch_is_taken() {
             );
         }
     }
-    stopped_and_resumed_on(&data, &settings(Method::Progap, Level::Edge), &[3, 7]);
+    stopped_and_resumed_on(&data, &settings(MethodKind::ProgapLabels, Level::Edge), &[3, 7]);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn without_test_nodes_no_accuracy_is_claimed() {
         }
     }
     let data = with_split(&half_labelled(), neither);
-    stopped_and_resumed_on(&data, &settings(Method::Progap, Level::Edge), &[7]);
+    stopped_and_resumed_on(&data, &settings(MethodKind::ProgapLabels, Level::Edge), &[7]);
 }
 
 #[test]
@@ -125,8 +125,8 @@ fn a_node_without_a_label_changes_nothing_by_what_its_label_would_be() {
     let data = half_labelled();
     let (_one, one) = folder();
     let (_other, other) = folder();
-    let release = train_on(&data, &settings(Method::Progap, Level::Edge), &one).expect("trained");
-    let again = train_on(&data, &settings(Method::Progap, Level::Edge), &other).expect("trained");
+    let release = train_on(&data, &settings(MethodKind::ProgapLabels, Level::Edge), &one).expect("trained");
+    let again = train_on(&data, &settings(MethodKind::ProgapLabels, Level::Edge), &other).expect("trained");
     assert_eq!(
         release.predict_nodes(&everyone(&release)).expect("p"),
         again.predict_nodes(&everyone(&again)).expect("p")
@@ -135,14 +135,15 @@ fn a_node_without_a_label_changes_nothing_by_what_its_label_would_be() {
     assert!((0..data.nodes()).all(|node| data.label(node).is_some() || split.part(node) == Part::Unused));
 }
 
-/// Where features are public a column's unit changes nothing; where they are private and bounds are declared it does not either.
+/// Where features are public a column's unit changes nothing; where they are private and bounds are declared it does
+/// not either.
 #[test]
 fn the_unit_of_a_column_changes_nothing() {
     let data = small_network();
     let value = |node: usize| 3.0 + data.labels()[node] as f32 + (node * 37 % 101) as f32 / 50.0;
     let plain = Some([0.0, 10.0]);
     for level in [Level::None, Level::Edge, Level::Node] {
-        let settings = settings(Method::Progap, level);
+        let settings = settings(MethodKind::ProgapLabels, level);
         let accuracy = |unit: f32, bounds| {
             let (_keep, folder) = folder();
             let data = with_column(&data, |node| value(node) * unit, bounds);
@@ -151,8 +152,8 @@ fn the_unit_of_a_column_changes_nothing() {
             release.metrics.test_accuracy
         };
         let expected = accuracy(1.0, plain);
-        // Powers of two round nothing, so that every bit is the same, the noise included; the last one is beyond what could be
-        // trained on as it is.
+        // Powers of two round nothing, so that every bit is the same, the noise included; the last one is beyond what
+        // could be trained on as it is.
         for exponent in [-20, 10, 50] {
             let unit = 2f32.powi(exponent);
             let bounds = plain.map(|[low, high]| [low * f64::from(unit), high * f64::from(unit)]);
@@ -166,7 +167,8 @@ fn a_release_keeps_the_maps_of_its_columns_where_features_are_public() {
     let data = with_column(&small_network(), |node| node as f32 * 1e5, None);
     let last = data.features().columns() - 1;
     let (_keep, folder) = folder();
-    let release = train_on(&data, &settings(Method::Progap, Level::Edge), &folder).expect("trained");
+    let release =
+        train_on(&data, &settings(MethodKind::ProgapLabels, Level::Edge), &folder).expect("trained");
     let numbers = release.nodes().numbers();
     assert!(numbers.len() == 1 && numbers[0].map.is_some());
     let column: Vec<f32> = (0..data.nodes())
@@ -194,7 +196,7 @@ fn nodes_without_any_feature_learn_from_the_graph_alone() {
         assert_eq!(release.statement.feature_columns, 1);
         release.predict_nodes(&everyone(&release)).expect("predicted");
     }
-    let long = Settings { epochs: 60, ..settings(Method::Progap, Level::None) };
+    let long = Settings { epochs: 60, ..settings(MethodKind::ProgapLabels, Level::None) };
     let (_keep, folder) = folder();
     let metrics = train_on(&data, &long, &folder).expect("trained").metrics;
     let before = metrics.features_only_accuracy.expect("a first stage");
@@ -205,7 +207,7 @@ fn nodes_without_any_feature_learn_from_the_graph_alone() {
 #[test]
 fn at_node_level_columns_are_mapped_row_by_row() {
     let data = with_column(&small_network(), |node| node as f32 * 1e5, None);
-    let settings = settings(Method::Progap, Level::Node);
+    let settings = settings(MethodKind::ProgapLabels, Level::Node);
     assert_eq!(settings.preparation(), Preparation::RowByRow);
     let (_keep, folder) = folder();
     train_on(&data, &settings, &folder).expect("trained");
@@ -217,13 +219,13 @@ fn at_node_level_columns_are_mapped_row_by_row() {
     assert_eq!(row.1, (1.0 + 7e5f64).log2() as f32);
 }
 
-/// With noisy counts a unit and a shift change no more than noise does, a release keeps the maps beside the rows that they made, and the
-/// statement has the queries.
+/// With noisy counts a unit and a shift change no more than noise does, a release keeps the maps beside the rows that
+/// they made, and the statement has the queries.
 #[test]
 fn at_node_level_noisy_counts_bring_columns_to_scale() {
     let network = small_network();
     let value = |node: usize| network.labels()[node] as f32 + (node * 37 % 101) as f32 / 50.0;
-    for method in [Method::Progap, Method::Gap, Method::Mlp] {
+    for method in [MethodKind::ProgapLabels, MethodKind::Gap, MethodKind::Mlp] {
         let settings = Settings { scaling: Scaling::Noisy, ..settings(method, Level::Node) };
         for (unit, shift) in [(1.0, 0.0), (2f32.powi(-20), 0.0), (2f32.powi(50), 0.0), (1.0, 1e4)] {
             let data = with_column(&network, |node| value(node) * unit + shift, None);
@@ -254,8 +256,13 @@ fn at_node_level_noisy_counts_bring_columns_to_scale() {
 #[test]
 fn a_run_with_noisy_counts_of_columns_goes_on_where_it_was_stopped() {
     let data = with_column(&small_network(), |node| (node * 37 % 101) as f32 * 1e-6, None);
-    let settings = Settings { scaling: Scaling::Noisy, ..settings(Method::Progap, Level::Node) };
+    let settings = Settings { scaling: Scaling::Noisy, ..settings(MethodKind::ProgapLabels, Level::Node) };
     stopped_and_resumed_on(&data, &settings, &[1, 2, 3]);
+}
+
+fn resolved(node: progap::Node, data: &Dataset) -> progap::settings::Checked {
+    let draft = node.settings().expect("settings");
+    draft.resolve(&progap::settings::PublicFacts::of(data, &draft)).expect("settings")
 }
 
 /// Where nobody says so, sizes decide: whether there are such columns, and nodes enough.
@@ -263,16 +270,13 @@ fn a_run_with_noisy_counts_of_columns_goes_on_where_it_was_stopped() {
 fn noisy_counts_are_the_default_where_there_is_something_to_count() {
     let network = small_network();
     let request = progap::Node::epsilon(8.0);
-    let scaling = |data: &Dataset, epsilon: f64| {
-        progap::Node::epsilon(epsilon).settings().expect("settings").for_data(data).scaling
-    };
+    let scaling = |data: &Dataset, epsilon: f64| resolved(progap::Node::epsilon(epsilon), data).scaling;
     let open = with_column(&network, |node| node as f32, None);
     assert_eq!(scaling(&open, 8.0), Scaling::Noisy);
     assert_eq!(scaling(&open, 1.0), Scaling::Single, "noise would drown 600 nodes");
     assert_eq!(scaling(&with_column(&network, |node| node as f32, Some([0.0, 600.0])), 8.0), Scaling::Single);
     assert_eq!(scaling(&network, 8.0), Scaling::Single);
-    let single = request.clone().scaling(Scaling::Single).settings().expect("settings");
-    assert_eq!(single.for_data(&open).scaling, Scaling::Single);
+    assert_eq!(resolved(request.clone().scaling(Scaling::Single), &open).scaling, Scaling::Single);
     // Whoever accounts for a run before it accounts for these counts.
     let plan = progap::account(request.clone()).on(&open).plan().expect("a plan");
     let trained = progap::train(&open, request.seed(1)).in_memory().expect("trained");

@@ -89,7 +89,7 @@ const EVERY: [usize; 5] = [1, 2, 3, 4, 7];
 fn progap_at_edge_level() {
     assert_same(
         &data(6000),
-        &[("method", "progap"), ("level", "edge"), ("seed", "3"), ("epochs", "6")],
+        &[("method", "progap-labels"), ("level", "edge"), ("seed", "3"), ("epochs", "6")],
         &EVERY,
     );
 }
@@ -97,7 +97,7 @@ fn progap_at_edge_level() {
 #[test]
 fn progap_without_privacy_with_dropout_and_weights() {
     let settings = [
-        ("method", "progap"),
+        ("method", "progap-labels"),
         ("level", "none"),
         ("seed", "3"),
         ("epochs", "5"),
@@ -112,7 +112,7 @@ fn progap_without_privacy_with_dropout_and_weights() {
 #[test]
 fn progap_at_node_level() {
     let settings =
-        [("method", "progap"), ("level", "node"), ("epsilon", "8"), ("seed", "3"), ("epochs", "2")];
+        [("method", "progap-labels"), ("level", "node"), ("epsilon", "8"), ("seed", "3"), ("epochs", "2")];
     assert_same(&data(6000), &settings, &EVERY);
     let large = [("batch_size", "1500"), ("class_weights", "balanced"), ("depth", "1")];
     assert_same(&data(6000), &[&settings[..], &large[..]].concat(), &[2, 5]);
@@ -121,7 +121,7 @@ fn progap_at_node_level() {
 /// Senders choose some of their edges, the same ones wherever the receivers lie.
 #[test]
 fn senders_keep_the_same_edges() {
-    let settings = [("method", "progap"), ("level", "node"), ("bounding", "sample"), ("epsilon", "8")];
+    let settings = [("method", "progap-labels"), ("level", "node"), ("bounding", "sample"), ("epsilon", "8")];
     let more = [("max_degree", "5"), ("seed", "3"), ("epochs", "2"), ("depth", "2")];
     assert_same(&data(4000), &[&settings[..], &more].concat(), &EVERY);
     let gap = [("method", "gap"), ("level", "node"), ("bounding", "sample"), ("max_degree", "3")];
@@ -139,7 +139,8 @@ fn gap_and_mlp_at_all_levels() {
     }
 }
 
-/// A people's table: an income, a skewed column, one with missing values and their indicator, a switch, one with declared bounds.
+/// A people's table: an income, a skewed column, one with missing values and their indicator, a switch, one with
+/// declared bounds.
 fn table(nodes: usize, sparse: bool) -> Dataset {
     let mut parts = data(nodes).into_parts();
     let mut rows: Vec<[f32; 6]> = vec![];
@@ -182,7 +183,7 @@ fn table(nodes: usize, sparse: bool) -> Dataset {
 
 #[test]
 fn columns_in_units_of_their_own_are_brought_to_scale() {
-    let usual = [("method", "progap"), ("seed", "3"), ("epochs", "3")];
+    let usual = [("method", "progap-labels"), ("seed", "3"), ("epochs", "3")];
     for sparse in [false, true] {
         let data = table(3001, sparse);
         for (level, numbers) in [("edge", &[2, 3, 7][..]), ("none", &[2])] {
@@ -198,7 +199,7 @@ fn columns_in_units_of_their_own_are_brought_to_scale() {
 #[test]
 fn a_run_on_a_table_goes_on_with_other_ranks() {
     let (data, place) = (table(2001, false), tempfile::tempdir().expect("a folder"));
-    let settings = [("method", "progap"), ("level", "node"), ("scaling", "noisy"), ("epsilon", "8")];
+    let settings = [("method", "progap-labels"), ("level", "node"), ("scaling", "noisy"), ("epsilon", "8")];
     let settings = [&settings[..], &[("seed", "9"), ("epochs", "4")]].concat();
     let expected = alone(&data, &settings, &place.path().join("alone"));
     for (before, after) in [(3, 2), (2, 1)] {
@@ -207,7 +208,7 @@ fn a_run_on_a_table_goes_on_with_other_ranks() {
             let mut stop = |_: &Progress| ControlFlow::Break(());
             progap::train(&data, request(&settings)).observer(&mut stop).over(&ranks, &folder)
         });
-        assert!(stopped.iter().all(|outcome| matches!(outcome, Err(progap::Error::Interrupted(_)))));
+        assert!(stopped.iter().all(|outcome| matches!(outcome, Err(error) if error.is_interrupted())));
         let done = on_threads(after, |ranks: Ranks| run::resume_over(&ranks, &data, &folder, &mut ()));
         assert!(done.iter().all(Result::is_ok), "{done:?}");
         assert!(files(&folder) == expected, "{before} ranks, then {after}");
@@ -226,7 +227,7 @@ fn rows_that_stay_where_they_are() {
     (parts.feature_names, parts.numbers) = (vec![], vec![]);
     let data = Dataset::new(parts).expect("a data set");
     let settings = [
-        ("method", "progap"),
+        ("method", "progap-labels"),
         ("level", "edge"),
         ("seed", "3"),
         ("epochs", "2"),
@@ -240,7 +241,8 @@ fn rows_that_stay_where_they_are() {
 fn a_run_goes_on_with_other_ranks() {
     let (data, place) = (data(3000), tempfile::tempdir().expect("a folder"));
     for (level, bounding) in [("edge", None), ("node", None), ("node", Some("sample"))] {
-        let mut settings = vec![("method", "progap"), ("level", level), ("seed", "9"), ("epochs", "4")];
+        let mut settings =
+            vec![("method", "progap-labels"), ("level", level), ("seed", "9"), ("epochs", "4")];
         settings.extend(bounding.map(|bounding| ("bounding", bounding)));
         let level = format!("{level}-{}", bounding.unwrap_or("usual"));
         let expected = alone(&data, &settings, &place.path().join(format!("{level}-alone")));
@@ -254,7 +256,7 @@ fn a_run_goes_on_with_other_ranks() {
                 };
                 progap::train(&data, request(&settings)).observer(&mut stop).over(&ranks, &folder)
             });
-            assert!(stopped.iter().all(|outcome| matches!(outcome, Err(progap::Error::Interrupted(_)))));
+            assert!(stopped.iter().all(|outcome| matches!(outcome, Err(error) if error.is_interrupted())));
             let done = on_threads(after, |ranks: Ranks| run::resume_over(&ranks, &data, &folder, &mut ()));
             assert!(done.iter().all(Result::is_ok), "{done:?}");
             assert!(files(&folder) == expected, "{level}: {before} ranks, then {after}");
@@ -266,7 +268,7 @@ fn a_run_goes_on_with_other_ranks() {
 fn secure_noise_is_one_runs_on_all_ranks() {
     let (data, place) = (data(2000), tempfile::tempdir().expect("a folder"));
     let folder = place.path().join("secure");
-    over(&data, &[("method", "progap"), ("level", "edge"), ("epochs", "2")], &folder, 3);
+    over(&data, &[("method", "progap-labels"), ("level", "edge"), ("epochs", "2")], &folder, 3);
     let findings = progap::Release::open(&folder).expect("a release").verify().expect("findings");
     assert!(!findings.is_empty());
     assert!(!folder.join("secret.key").exists());
@@ -286,9 +288,9 @@ fn what_is_not_for_several_ranks_is_refused_in_words() {
         }
         assert!(!folder.exists());
     };
-    refused(&[("level", "edge")], "the method views runs on one machine");
+    refused(&[("level", "edge")], "the method progap-views runs on one machine");
     refused(&[("method", "sage"), ("level", "none")], "the method sage runs on one machine");
-    refused(&[("method", "progap"), ("level", "edge"), ("direction", "out")], "turn the edges round");
+    refused(&[("method", "progap-labels"), ("level", "edge"), ("direction", "out")], "turn the edges round");
 }
 
 #[test]
@@ -296,7 +298,7 @@ fn ranks_that_mean_another_run_are_refused() {
     let (data, other, place) = (data(500), data(501), tempfile::tempdir().expect("a folder"));
     let folder = place.path().join("refused");
     let asked =
-        |epochs: &'static str| request(&[("method", "progap"), ("level", "edge"), ("epochs", epochs)]);
+        |epochs: &'static str| request(&[("method", "progap-labels"), ("level", "edge"), ("epochs", epochs)]);
     let outcomes = on_threads(3, |ranks: Ranks| {
         let epochs = if ranks.rank() == 2 { "3" } else { "2" };
         progap::train(&data, asked(epochs)).over(&ranks, &folder).map(|_| ())
@@ -335,16 +337,16 @@ fn a_rank_that_ends_ends_the_others() {
     let folder = place.path().join("ends");
     let outcomes = on_threads(3, |ranks: Ranks| {
         if ranks.rank() == 1 {
-            return Err(progap::Error::Rank("gone".into()));
+            return Err(progap::Error::rank("gone"));
         }
-        progap::train(&data, request(&[("method", "progap"), ("level", "edge")]))
+        progap::train(&data, request(&[("method", "progap-labels"), ("level", "edge")]))
             .over(&ranks, &folder)
             .map(|_| ())
     });
     assert!(outcomes.iter().all(Result::is_err));
 }
 
-/// docs/scale.md: what a rank sends for an aggregation.
+/// What a rank sends for an aggregation.
 #[test]
 fn an_aggregation_sends_what_the_formula_says() {
     let (data, place) = (data(3000), tempfile::tempdir().expect("a folder"));
@@ -361,7 +363,7 @@ fn an_aggregation_sends_what_the_formula_says() {
     let needed = crosses.map(|nodes| nodes.len() as u64);
     for (level, bytes) in [("none", 4), ("edge", 1)] {
         let settings = [
-            ("method", "progap"),
+            ("method", "progap-labels"),
             ("level", level),
             ("seed", "1"),
             ("epochs", "1"),

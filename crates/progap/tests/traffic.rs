@@ -1,4 +1,4 @@
-//! docs/scale.md, "What is sent": the bytes of every rank are those of the formulas.
+//! The bytes of every rank are those of the formulas.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -123,7 +123,8 @@ impl<'d> Formula<'d> {
         4 * (1 + (1 + 2 * self.data.features().entries(node as usize)) + stage * CLASSES)
     }
 
-    /// The rows that another rank works on; `batch` is in the order in which it is cut, and `works` says who works on the row at a place.
+    /// The rows that another rank works on; `batch` is in the order in which it is cut, and `works` says who works on
+    /// the row at a place.
     fn rows(&self, rank: usize, stage: usize, batch: &[u32], works: impl Fn(usize) -> usize) -> usize {
         let sent =
             |&(at, &node): &(usize, &u32)| self.own(rank).contains(&(node as usize)) && works(at) != rank;
@@ -173,7 +174,8 @@ fn compare(formula: &Formula<'_>, ranked: &Ranked, expected: impl Fn(usize) -> [
         assert_eq!(messages(0), 0);
         assert!((1..formula.stages()).all(|stage| messages(stage) == served[rank] * width * bytes));
         assert_eq!(traffic.at(Moment::Start, Sent::Sums) + traffic.at(Moment::End, Sent::Rows), 0);
-        // Numbers of nodes whose messages are needed, at node level what they send along as well, and lists that do not grow.
+        // Numbers of nodes whose messages are needed, at node level what they send along as well, and lists that do not
+        // grow.
         let needed: usize = 4 * served.iter().sum::<usize>();
         assert!(found["agreement"] < 2 * needed + 30_000 * formula.others(), "{found:?}");
     }
@@ -183,7 +185,7 @@ fn compare(formula: &Formula<'_>, ranked: &Ranked, expected: impl Fn(usize) -> [
 fn edge_level() {
     let data = data();
     let request = Request::default()
-        .with("method", "progap")
+        .with("method", "progap-labels")
         .with("level", "edge")
         .with("messages", "labels")
         .with("seed", 3u64)
@@ -235,7 +237,7 @@ fn batch(train: &[u32], rate: f64, stage: usize, step: usize) -> Vec<u32> {
 fn node_level() {
     let (data, size) = (data(), 2500);
     let request = Request::default()
-        .with("method", "progap")
+        .with("method", "progap-labels")
         .with("level", "node")
         .with("epsilon", 8.0)
         .with("seed", 3u64)
@@ -300,7 +302,7 @@ fn sample(receivers: &[Vec<u32>], most: usize) -> Vec<Vec<u32>> {
 fn a_sample_of_edges() {
     let (data, most) = (data(), 4);
     let request = Request::default()
-        .with("method", "progap")
+        .with("method", "progap-labels")
         .with("level", "node")
         .with("bounding", "sample")
         .with("max_degree", most as u64)
@@ -373,7 +375,7 @@ fn table() -> Dataset {
 }
 
 fn asked_of_table(level: &str) -> Request {
-    let request = Request::default().with("method", "progap").with("level", level).with("seed", 3u64);
+    let request = Request::default().with("method", "progap-labels").with("level", level).with("seed", 3u64);
     request.with("epochs", 1u64).with("depth", 1u64)
 }
 

@@ -3,15 +3,14 @@
 mod common;
 
 use common::*;
-use progap::method::Choice;
 use progap::settings::Messages::{self, Labels, Structure};
-use progap::settings::Method;
+use progap::settings::MethodKind;
 use progap::{Edge, Level, Release, Settings, Unprotected};
 use progap_graph::synth::SocialNetwork;
 use progap_graph::{Dataset, DatasetParts, Features, Part, Ratios, Split};
 
 fn settings(level: Level) -> Settings {
-    Settings { seed: Some(7), ..Settings::of(Method::Views, level) }
+    Settings { seed: Some(7), ..Settings::of(MethodKind::ProgapViews, level) }
 }
 
 /// The usual network with another division of its nodes.
@@ -45,7 +44,16 @@ fn a_release_is_whole_at_both_levels() {
                 (bytes.len() - 128) / 4 / 2000
             })
             .collect();
-        assert_eq!(widths, vec![4; settings.depth], "a number for each class, and a constant");
+        // A number for each class and a constant; of a table features beside them in two hops, or in the last sum alone.
+        let columns = network().features().columns();
+        match level {
+            Level::None => {
+                assert!(widths[0] > 4 && widths[1] == widths[0] && widths[2..] == [4; 3], "{widths:?}");
+            }
+            _ => {
+                assert!(widths[..2] == [4; 2] && [4, 1 + columns.min(32)].contains(&widths[2]), "{widths:?}");
+            }
+        }
         // A model is what its file says, or nothing.
         if level == Level::Edge {
             assert!(survives(&folder, &|_| ()), "nothing changed");
@@ -69,8 +77,84 @@ fn stopped_and_resumed_ends_in_the_same_bits() {
     for level in [Level::None, Level::Edge] {
         stopped_and_resumed_ends_the_same(&Settings { depth: 2, ..settings(level) }, &[1, 2, 3]);
     }
-    let structure = Settings { messages: Structure, depth: 3, ..settings(Level::Edge) };
-    stopped_and_resumed_on(&few_labels(), &structure, &[2, 3]);
+    for messages in [Structure, Messages::Features] {
+        let others = Settings { messages, depth: 3, ..settings(Level::Edge) };
+        stopped_and_resumed_on(&few_labels(), &others, &[2, 3]);
+    }
+    stopped_and_resumed_on(&neighbours_features(), &settings(Level::Edge), &[1, 2]);
+}
+
+/// 3,000 nodes with ten partners each; a class is the sign of the sum of the partners' first column, and nothing of it shows in the node's own row.
+fn neighbours_features() -> Dataset {
+    let mut state = 5u64;
+    let mut draw = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as f32 / (1u64 << 31) as f32
+    };
+    const NODES: usize = 3000;
+    let values: Vec<f32> = (0..3 * NODES).map(|_| 2.0 * draw() - 1.0).collect();
+    let (mut sources, mut targets) = (vec![], vec![]);
+    for node in 0..NODES as u32 {
+        for _ in 0..5 {
+            let other = ((draw() * NODES as f32) as u32).min(NODES as u32 - 1);
+            sources.extend([node, other]);
+            targets.extend([other, node]);
+        }
+    }
+    let mut sums = vec![0f32; NODES];
+    sources
+        .iter()
+        .zip(&targets)
+        .for_each(|(&source, &target)| sums[target as usize] += values[3 * source as usize]);
+    let labels: Vec<u32> = sums.iter().map(|&sum| u32::from(sum > 0.0)).collect();
+    let part = |node: usize| match node % 20 {
+        0..15 => Part::Train,
+        15 | 16 => Part::Val,
+        _ => Part::Test,
+    };
+    Dataset::new(DatasetParts {
+        graph: progap_graph::Graph::from_edges(NODES, &sources, &targets).expect("a graph"),
+        features: Features::dense(NODES, 3, values).expect("features"),
+        labels: labels.into(),
+        class_names: vec!["less".into(), "more".into()],
+        split: Some(Split::from_parts((0..NODES).map(part))),
+        feature_names: vec![],
+        ..network().into_parts()
+    })
+    .expect("data")
+}
+
+/// Where classes of neighbours say nothing, their features are sent; what is released is whole, and predicts what was measured.
+#[test]
+fn the_features_of_neighbours_are_found() {
+    let data = neighbours_features();
+    for (level, epsilon, least) in [(Level::None, None, 0.9), (Level::Edge, Some(8.0), 0.75)] {
+        let (_keep, folder) = folder();
+        let settings = Settings { epsilon, ..settings(level) };
+        let release = train_on(&data, &settings, &folder).expect("trained");
+        assert_verified(&folder);
+        assert_predicts_as_measured_on(&data, &release);
+        let (found, alone) = (release.metrics.test_accuracy, release.metrics.features_only_accuracy);
+        assert!(found > least && alone.is_some_and(|alone| alone < 0.6), "{level}: {found} {alone:?}");
+        let choice = release.statement.choice.as_ref().expect("a choice");
+        assert!(level == Level::None || choice.messages[1..] == [Messages::Features; 2], "{choice:?}");
+    }
+}
+
+/// A product of two columns, which no linear model sees, is found without any edge.
+#[test]
+fn columns_that_count_together_are_found() {
+    let parts = neighbours_features().into_parts();
+    let Features::Dense { values, .. } = &parts.features else { panic!("dense rows") };
+    let labels: Vec<u32> = values.chunks_exact(3).map(|row| u32::from(row[0] * row[1] > 0.0)).collect();
+    let data = Dataset::new(DatasetParts { labels: labels.into(), ..parts }).expect("data");
+    for level in [Level::None, Level::Edge] {
+        let (_keep, folder) = folder();
+        let release = train_on(&data, &Settings { depth: 1, ..settings(level) }, &folder).expect("trained");
+        assert_verified(&folder);
+        assert_predicts_as_measured_on(&data, &release);
+        assert!(release.metrics.test_accuracy > 0.95, "{level}: {}", release.metrics.test_accuracy);
+    }
 }
 
 /// With few labels the graph is learnt on all nodes: far better than from the labelled ones alone.
@@ -78,11 +162,11 @@ fn stopped_and_resumed_ends_in_the_same_bits() {
 fn few_labels_go_farther() {
     let data = few_labels();
     for level in [Level::None, Level::Edge] {
-        let accuracy = |method: Method| {
+        let accuracy = |method: MethodKind| {
             let settings = Settings { seed: Some(7), ..Settings::of(method, level) };
             trained(&data, &settings).metrics.test_accuracy
         };
-        let (views, progap) = (accuracy(Method::Views), accuracy(Method::Progap));
+        let (views, progap) = (accuracy(MethodKind::ProgapViews), accuracy(MethodKind::ProgapLabels));
         assert!(views > progap + 0.02, "{level}: {views} {progap}");
     }
 }
@@ -131,9 +215,9 @@ fn bags(dense: bool) -> Dataset {
     Dataset::new(parts).expect("data")
 }
 
-/// Bags that are alike teach one another, which is only looked for where rows are sparse; and predictions need nothing but a row.
+/// Bags that are alike tell of one another, which is only looked for where rows are sparse; and predictions need nothing but a row.
 #[test]
-fn rows_that_are_alike_teach_the_features() {
+fn rows_that_are_alike_help_the_features() {
     let accuracy = |dense: bool| {
         let data = bags(dense);
         let (_keep, folder) = folder();
@@ -163,7 +247,7 @@ fn noise_leaves_the_features_as_they_are() {
     }
 }
 
-/// Whoever has no validation nodes, next to no training nodes, a class that nobody teaches, or rows in full.
+/// No validation nodes, next to no training nodes, a class without training nodes, or rows in full.
 #[test]
 fn every_division_and_every_kind_of_row_is_worked_with() {
     let check = |data: &Dataset, what: &str| {
@@ -185,16 +269,16 @@ fn every_division_and_every_kind_of_row_is_worked_with() {
     for train in [2, 4, 5, 7] {
         check(&split(train), &format!("{train} training nodes"));
     }
-    let one_judge = |node: usize| match node {
+    let one_held_out = |node: usize| match node {
         0..8 => Part::Train,
         8 => Part::Val,
         _ => Part::Test,
     };
-    check(&with(Split::from_parts((0..2000).map(one_judge))), "one validation node");
+    check(&with(Split::from_parts((0..2000).map(one_held_out))), "one validation node");
     let labels = parts.labels.clone();
-    let untaught =
+    let unseen =
         |node: usize| if labels[node] == 0 { Part::Test } else { [Part::Train, Part::Val][node % 2] };
-    check(&with(Split::from_parts((0..2000).map(untaught))), "a class that nobody teaches");
+    check(&with(Split::from_parts((0..2000).map(unseen))), "a class without training nodes");
     let rows = (0..2000).flat_map(|node: usize| [(node % 13) as f32 - 6.0, labels[node] as f32, 1e6]);
     let features = Features::dense(2000, 3, rows.collect::<Vec<_>>()).expect("features");
     let dense = DatasetParts { features, feature_names: vec![], ..network().into_parts() };
@@ -203,7 +287,7 @@ fn every_division_and_every_kind_of_row_is_worked_with() {
 
 /// Whoever has a handful of labels cannot tell whether the graph says more than the features.
 #[test]
-fn next_to_no_judges_leave_the_features() {
+fn next_to_no_held_out_nodes_leave_the_features() {
     for train in 2..5 {
         let split =
             Split::from_parts((0..2000).map(|node| if node < train { Part::Train } else { Part::Test }));
@@ -233,23 +317,23 @@ fn the_statement_says_how_the_stage_was_chosen() {
         assert!(survives(&folder, &|s| s["selection"] = older[0].into()), "as statements used to say");
         assert!(!survives(&folder, &|s| s["selection"] = older[1].into()), "another rule");
         let other = if val > 0.0 { "stage-by-training" } else { "stage-by-validation" };
-        assert!(!survives(&folder, &|s| s["selection"] = other.into()), "other judges");
+        assert!(!survives(&folder, &|s| s["selection"] = other.into()), "other nodes that choose");
     }
 }
 
 /// Features that tell nothing leave it open how true messages are: then nothing is said of neighbours.
 #[test]
-fn how_alike_neighbours_are_is_on_its_scale_or_not_said() {
-    let alike = |data: &Dataset| {
+fn how_similar_neighbours_are_is_on_its_scale_or_not_said() {
+    let similarity = |data: &Dataset| {
         let release = trained(data, &Settings { depth: 1, ..settings(Level::None) });
-        release.metrics.history[1].stage_score.expect("a score").alike
+        release.metrics.history[1].stage_score.expect("a score").similarity
     };
-    let alike_friends = alike(&network()).expect("the features know the classes");
-    assert!((0.15..=1.0).contains(&alike_friends), "{alike_friends}");
+    let similar = similarity(&network()).expect("the features know the classes");
+    assert!((0.15..=1.0).contains(&similar), "{similar}");
     let chance = (0..2000u32).map(|node| (node.wrapping_mul(2_654_435_761) >> 16) as f32 / 65_536.0);
     let features = Features::dense(2000, 1, chance.collect::<Vec<_>>()).expect("features");
     let parts = DatasetParts { features, feature_names: vec![], ..few_labels().into_parts() };
-    assert_eq!(alike(&Dataset::new(parts).expect("data")), None);
+    assert_eq!(similarity(&Dataset::new(parts).expect("data")), None);
 }
 
 /// With many classes less is tried, and what is released is whole all the same.
@@ -269,36 +353,39 @@ fn many_classes_are_worked_with() {
 
 #[test]
 fn messages_are_as_asked_for() {
-    for (messages, later) in [(Labels, Labels), (Structure, Structure)] {
+    for (messages, later) in
+        [(Labels, Labels), (Structure, Structure), (Messages::Features, Messages::Features)]
+    {
         let settings = Settings { messages, ..settings(Level::Edge) };
         let choice = trained(&network(), &settings).statement.choice.expect("a choice");
-        assert_eq!(choice.messages, [Labels, later, later]);
+        assert_eq!(choice.messages, [Labels, later, later], "{messages}");
         assert!(choice.stage <= 3);
     }
-    for (method, messages) in [(Method::Views, Messages::Embeddings), (Method::Progap, Structure)] {
+    for (method, messages) in
+        [(MethodKind::ProgapViews, Messages::Embeddings), (MethodKind::ProgapLabels, Structure)]
+    {
         let settings = Settings { messages, ..Settings::of(method, Level::Edge) };
         assert!(settings.checked().is_err(), "{method} {messages}");
     }
-    assert_eq!(
-        trained(&network(), &settings(Level::Edge)).statement.choice.map(|Choice { messages, .. }| messages),
-        Some(vec![Labels; 3]),
-        "friends are alike here"
-    );
+    let choice = trained(&network(), &settings(Level::Edge)).statement.choice.expect("a choice");
+    assert_eq!(choice.messages[..2], [Labels; 2], "neighbours are alike here");
 }
 
 /// Few labels travel farther; whoever says how far is heard.
 #[test]
 fn the_depth_follows_from_public_sizes_unless_it_is_given() {
     let depth = |asked: progap::settings::Request, data: &Dataset| {
-        asked.settings().expect("settings").for_data(data).depth
+        let draft = asked.settings().expect("settings");
+        let facts = progap::settings::PublicFacts::of(data, &draft);
+        draft.resolve(&facts).expect("settings").depth
     };
-    let edge = || Edge::epsilon(1.0).method(Method::Views);
+    let edge = || Edge::epsilon(1.0).method(MethodKind::ProgapViews);
     assert_eq!(depth(edge().into(), &network()), 3);
     assert_eq!(depth(edge().into(), &few_labels()), 5);
     assert_eq!(depth(edge().depth(1).into(), &few_labels()), 1);
-    assert_eq!(depth(Edge::epsilon(0.25).method(Method::Views).into(), &few_labels()), 3);
-    assert_eq!(depth(Unprotected::new().method(Method::Views).into(), &few_labels()), 5);
+    assert_eq!(depth(Edge::epsilon(0.25).method(MethodKind::ProgapViews).into(), &few_labels()), 3);
+    assert_eq!(depth(Unprotected::new().method(MethodKind::ProgapViews).into(), &few_labels()), 5);
     assert_eq!(depth(settings(Level::Edge).into(), &few_labels()), 3, "settings say what they say");
     let ignored = edge().epochs(5).settings().expect_err("nothing has epochs here").to_string();
-    assert!(ignored.contains("`method views`"), "{ignored}");
+    assert!(ignored.contains("method progap-views"), "{ignored}");
 }

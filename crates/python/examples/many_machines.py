@@ -62,7 +62,7 @@ def releases(client: Client, graph: str, variants: list[dict[str, Any]], ledger:
 
 
 def main(client: Client, graph: str, out: str) -> None:
-    for run in comparisons(client, graph, [{"method": "progap", "depth": depth} for depth in (1, 2)], range(2)):
+    for run in comparisons(client, graph, [{"method": "progap-labels", "depth": depth} for depth in (1, 2)], range(2)):
         print(f"depth {run['depth']}, seed {run['seed']}: {run['test']:.1%}, by process {run['process']}")
     budget = progap.Ledger(f"{out}/budget.db")
     budget.register(progap.load(graph), epsilon=1.5, delta=1e-6)

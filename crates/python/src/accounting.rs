@@ -23,7 +23,8 @@ fn inner(events: Vec<PyRef<'_, Event>>) -> Vec<progap_privacy::Event> {
 
 #[pymethods]
 impl Event {
-    /// Gaussian noise of standard deviation `sigma` on a query that one record moves by at most `sensitivity` in L2 norm.
+    /// Gaussian noise of standard deviation `sigma` on a query that one record moves by at most `sensitivity` in L2
+    /// norm.
     #[staticmethod]
     #[pyo3(signature = (sigma, sensitivity = 1.0))]
     fn gaussian(py: Python<'_>, sigma: f64, sensitivity: f64) -> PyResult<Event> {
@@ -43,7 +44,8 @@ impl Event {
         made(py, progap_privacy::Event::randomized_response(true_positive, false_positive))
     }
 
-    /// A noisy sum over a batch drawn without replacement, where one record touches up to `max_terms` of `population` terms.
+    /// A noisy sum over a batch drawn without replacement, where one record touches up to `max_terms` of `population`
+    /// terms.
     #[staticmethod]
     fn sampled_without_replacement(
         py: Python<'_>,

@@ -3,6 +3,7 @@
 use progap::Settings;
 use progap::audit::attack::Attack;
 use progap::audit::{Auditor, evaluate};
+use progap::settings::PublicFacts;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -32,11 +33,12 @@ pub fn audit(
     let data = dataset.data(py)?;
     let report = watched(py, callback.as_ref(), |observer| {
         let settings = match opened {
-            Some(release) => release.settings()?.clone(),
-            None => request.settings()?.into_settings(),
+            Some(release) => release.settings()?.clone().into(),
+            None => request.settings()?,
         };
+        let resolved = settings.resolve(&PublicFacts::of(data, &settings))?.into_settings();
         // The canaries are of the unit that the data decides, and must not decide it themselves.
-        let settings = Settings { unit_from_data: false, ..settings.for_data(data) };
+        let settings = Settings { unit_from_data: false, ..resolved };
         let auditor = Auditor { dataset: data, settings: &settings, canaries };
         let wanted = |part: &str| match parts.is_empty() {
             true => part != "training" || auditor.claims_about_releases(),

@@ -18,7 +18,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
 use crate::arrays::{self, Given, Ids, Whole, split};
-use crate::errors::{OrRaise, exception};
+use crate::errors::{Keywords, OrRaise, exception};
 use crate::lent::Lenders;
 use crate::pool::work;
 
@@ -113,8 +113,8 @@ fn texts(columns: &mut ColumnChoices, widths: BTreeMap<String, usize>) {
 
 #[pymethods]
 impl Dataset {
-    /// A data set from arrays: edges as senders and receivers, features as a matrix or as sparse rows, labels by number (-1 where
-    /// unknown), parts of the split by number (1 train, 2 val, 3 test, 0 none).
+    /// A data set from arrays: edges as senders and receivers, features as a matrix or as sparse rows, labels by number
+    /// (-1 where unknown), parts of the split by number (1 train, 2 val, 3 test, 0 none).
     #[staticmethod]
     #[pyo3(signature = (name, nodes, sources, targets, features, labels, class_names, feature_names, ids, parts, symmetrise, unscaled, weights))]
     #[allow(clippy::too_many_arguments, reason = "called from one place, by keyword")]
@@ -134,7 +134,8 @@ impl Dataset {
         unscaled: bool,
         weights: Option<(PyReadonlyArray1<'_, f64>, f64)>,
     ) -> PyResult<Dataset> {
-        // Copied while nobody else can change them, or lent if nobody ever can: what is trained on is what was given here.
+        // Copied while nobody else can change them, or lent if nobody ever can: what is trained on is what was given
+        // here.
         let mut lenders = Lenders::default();
         let sources = sources.below(nodes as u64, "edge_index[0]").or_raise(py)?;
         let targets = targets.below(nodes as u64, "edge_index[1]").or_raise(py)?;
@@ -176,6 +177,7 @@ impl Dataset {
                 feature_names,
                 numbers,
                 undeclared,
+                relation: None,
                 split,
                 node_ids,
             })
@@ -241,6 +243,11 @@ impl Dataset {
         progap::Dataset::new(parts).or_raise(py).map(|data| self.changed(data))
     }
 
+    /// The same data with a name for what an edge stands for.
+    fn with_relation(&self, py: Python<'_>, name: &str) -> PyResult<Dataset> {
+        self.data(py)?.clone().with_relation(name).or_raise(py).map(|data| self.changed(data))
+    }
+
     /// The same data with a random split.
     fn with_random_split(&self, py: Python<'_>, val: f64, test: f64, seed: u64) -> PyResult<Dataset> {
         let split = self.data(py)?.clone().with_random_split(Ratios { val, test }, seed);
@@ -256,12 +263,13 @@ impl Dataset {
     /// What looks like a mistake, before anything is spent: (code, weight, text).
     fn check(&self, py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<Vec<(String, bool, String)>> {
         let request = crate::settings::request(settings, false)?;
-        let checked = request.settings().or_raise(py)?;
+        let draft = request.settings().or_raise(py)?;
         let data = self.data(py)?;
+        let checked = draft.resolve(&progap::settings::PublicFacts::of(data, &draft)).or_raise(py)?;
         let found =
             work::<_, progap::Error>(py, || Ok(progap::lint::lint(data, &checked, &request.names())))?;
         let is_warning = |weight| weight == progap::lint::Weight::Warning;
-        Ok(found.into_iter().map(|r| (r.code.to_string(), is_warning(r.weight), r.text)).collect())
+        Ok(found.into_iter().map(|r| (r.code.to_string(), is_warning(r.weight), r.said(&Keywords))).collect())
     }
 
     #[getter]

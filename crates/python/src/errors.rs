@@ -1,6 +1,6 @@
 //! Errors of the libraries as exceptions of the package, with the same sentences.
 
-use progap::Error;
+use progap::{Error, ErrorKind, Remedy, Vocabulary};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
@@ -24,16 +24,52 @@ pub fn exception(py: Python<'_>, name: &str, message: impl std::fmt::Display) ->
 
 /// An error of the library as an exception.
 pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    let name = match error {
-        Error::Setting { .. } | Error::NoEffect { .. } | Error::Contradiction(_) => "SettingsError",
-        Error::Unsuitable(_) | Error::Data(_) | Error::Network(_) => "DataError",
-        Error::Privacy(_) => "PrivacyError",
-        Error::Ledger(_) => "LedgerError",
-        Error::File { .. } => "ReleaseError",
-        Error::Interrupted(_) => "Stopped",
+    let name = match error.kind() {
+        ErrorKind::OutOfRange { .. } | ErrorKind::NoEffect { .. } | ErrorKind::Contradiction(_) => {
+            "SettingsError"
+        }
+        ErrorKind::Unsuitable(_) | ErrorKind::Data(_) | ErrorKind::Network(_) => "DataError",
+        ErrorKind::Privacy(_) => "PrivacyError",
+        ErrorKind::Ledger(_) => "LedgerError",
+        ErrorKind::File(_) => "ReleaseError",
+        ErrorKind::Interrupted(_) => "Stopped",
         _ => "ProGAPError",
     };
-    exception(py, name, error)
+    exception(py, name, error.said(&Keywords))
+}
+
+/// Settings and options as keyword arguments, and what is to be done as calls.
+pub struct Keywords;
+
+impl Vocabulary for Keywords {
+    fn name(&self, name: &str, value: Option<&str>) -> String {
+        match value {
+            None => format!("`{name}`"),
+            Some(value) if value.parse::<f64>().is_ok() => format!("`{name}={value}`"),
+            Some(value) => format!("`{name}={value:?}`"),
+        }
+    }
+
+    fn action(&self, remedy: &Remedy) -> Option<String> {
+        let said = match remedy {
+            Remedy::Replace => "replace it with `force=True`",
+            Remedy::Resume => "go on with `progap.resume(graph, folder)`",
+            Remedy::CreateLedger => "create one with `progap.Ledger(path)`",
+            Remedy::CreateBudget { unit, .. } => {
+                return Some(format!(
+                    "give it one with `Ledger.register(graph, unit=\"{unit}\", epsilon=..., delta=...)`"
+                ));
+            }
+            Remedy::ChangeBudget => "change that budget with `Ledger.set_budget`",
+            Remedy::OtherPeople => {
+                "state that they are other people with `Ledger.register(..., same_people=False, reason=...)`"
+            }
+            Remedy::PublicRows => "state that rows are public with `Ledger.set_public_rows`",
+            Remedy::NewKey => "make a new one with `progap.Key.new(name)`",
+            _ => return None,
+        };
+        Some(said.into())
+    }
 }
 
 /// Turns what a library returns into what Python raises.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use progap::signature::{PublicKey, SecretKey};
 use pyo3::prelude::*;
 
-use crate::errors::{OrRaise, exception};
+use crate::errors::{Keywords, OrRaise, exception};
 
 /// A key that signs exports (``Release.export(sign=...)``), or the public half that checks who signed
 /// (``Release.verify(signer=...)``).
@@ -42,8 +42,7 @@ impl Key {
     #[pyo3(name = "new", signature = (name, *, force = false))]
     fn make(py: Python<'_>, name: PathBuf, force: bool) -> PyResult<Key> {
         let made = py.detach(|| progap_cli::new_key(&name, force));
-        let (secret, files) =
-            made.map_err(|message| exception(py, "ReleaseError", message.replace("--force", "force=True")))?;
+        let (secret, files) = made.map_err(|error| exception(py, "ReleaseError", error.said(&Keywords)))?;
         let public = secret.public();
         Ok(Key { file: files.secret, secret: Some(secret), public })
     }

@@ -9,8 +9,8 @@ use pyo3::types::{PyMemoryView, PyWeakrefReference};
 
 use crate::errors::exception;
 
-/// The values of an array, which is kept for as long as they are read. Dropped where the interpreter is not held, it is let go when somebody
-/// holds it next.
+/// The values of an array, which is kept for as long as they are read. Dropped where the interpreter is not held, it is
+/// let go when somebody holds it next.
 pub struct Lent<T: 'static> {
     values: &'static [T],
     _array: Py<PyAny>,
@@ -40,7 +40,8 @@ struct Lender {
 }
 
 impl Lenders {
-    /// The values of an array where they lie, if they lie row after row and nothing in Python can write to them; else they are to be copied.
+    /// The values of an array where they lie, if they lie row after row and nothing in Python can write to them; else
+    /// they are to be copied.
     pub fn lend<T: Element, D: Dimension>(
         &mut self,
         array: &PyReadonlyArray<'_, T, D>,
@@ -50,10 +51,10 @@ impl Lenders {
         else {
             return Ok(None);
         };
-        // SAFETY: the values live as long as the array, which is kept with them, and lie where they are: an array that others hold a weak
-        // reference to is not resized. They do not change, on the condition that docs/python.md states: neither the array nor whoever holds its
-        // memory lets anybody write to it, and `check` refuses to go on if that was taken back. No code of ours skips bounds checks on what it
-        // finds there.
+        // SAFETY: the values live as long as the array, which is kept with them, and lie where they are: an array that
+        // others hold a weak reference to is not resized. They do not change, on the condition that docs/python.md
+        // states: neither the array nor whoever holds its memory lets anybody write to it, and `check` refuses to go on
+        // if that was taken back. No code of ours skips bounds checks on what it finds there.
         #[allow(unsafe_code)]
         let values: &'static [T] = unsafe { &*std::ptr::from_ref(values) };
         let kept = || array.as_any().clone().unbind();
@@ -95,7 +96,8 @@ fn holder<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>>
             let base = holder.getattr("base")?;
             if base.is_none() { holder.clone() } else { base }
         } else {
-            // Bytes, files that were mapped for reading, buffers of other libraries. Who shows no memory is not known to keep it.
+            // Bytes, files that were mapped for reading, buffers of other libraries. Who shows no memory is not known
+            // to keep it.
             match PyMemoryView::from(&holder) {
                 Ok(seen) if seen.getattr("readonly")?.is_truthy()? => seen.getattr("obj")?,
                 _ => return Ok(None),

@@ -1,5 +1,5 @@
-//! ProGAP for Python: arrays in and out, errors as exceptions, and the interpreter free while Rust works. What users import, the
-//! package `progap` in `python/`, is built on this module and knows no algorithm either.
+//! ProGAP for Python: arrays in and out, errors as exceptions, and the interpreter free while Rust works. What users
+//! import, the package `progap` in `python/`, is built on this module and knows no algorithm either.
 
 mod accounting;
 mod arrays;
@@ -56,5 +56,5 @@ fn main(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
 #[pyfunction]
 fn report(py: Python<'_>, folder: PathBuf, out: PathBuf, public: bool) -> PyResult<PathBuf> {
     py.detach(|| progap_cli::report(&folder, &out, public))
-        .map_err(|message| errors::exception(py, "ReleaseError", message))
+        .map_err(|error| errors::exception(py, "ReleaseError", error.said(&errors::Keywords)))
 }

@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyDict};
 use serde::Serialize;
 
 use crate::data::{Dataset, ids};
-use crate::errors::{OrRaise, exception};
+use crate::errors::{Keywords, OrRaise, exception};
 use crate::key::Key;
 use crate::observe::watched;
 use crate::pool::work;
@@ -392,7 +392,7 @@ impl Model {
         let key = key.as_ref().map(|key| key.secret(py)).transpose()?;
         let exported = Exported { date, rows: with_rows };
         let made = py.detach(|| progap_cli::export(&folder, &out, exported, key));
-        let made = made.map_err(|message| exception(py, "ReleaseError", message))?;
+        let made = made.map_err(|error| exception(py, "ReleaseError", error.said(&Keywords)))?;
         Ok((made.sha256, made.files, key.map(|key| key.public().fingerprint())))
     }
 

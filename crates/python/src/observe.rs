@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use progap::{Error, Observer};
+use progap::Observer;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
@@ -71,8 +71,8 @@ impl<T: Send> Observer for Reporter<'_, T> {
         if let Some(answers) = &self.answers
             && self.tell.send(Told::Epoch(progress.into())).is_ok()
         {
-            // The callback has the last word on this epoch; where the caller is gone there is nobody to wait for. What it asks of the
-            // pool must not wait for this thread, which may be the only one.
+            // The callback has the last word on this epoch; where the caller is gone there is nobody to wait for. What
+            // it asks of the pool must not wait for this thread, which may be the only one.
             while let Err(RecvTimeoutError::Timeout) = answers.recv_timeout(BREATH) {
                 rayon::yield_now();
             }
@@ -85,8 +85,8 @@ impl<T: Send> Observer for Reporter<'_, T> {
     }
 }
 
-/// Does a job that reports to an observer. The callback is called with each epoch, in the thread that called; it stops the run by
-/// returning `False` or by raising, as Ctrl-C does.
+/// Does a job that reports to an observer. The callback is called with each epoch, in the thread that called; it stops
+/// the run by returning `False` or by raising, as Ctrl-C does.
 pub fn watched<T: Send>(
     py: Python<'_>,
     callback: Option<&Py<PyAny>>,
@@ -131,7 +131,8 @@ pub fn watched<T: Send>(
     });
     match (outcome, raised_here) {
         (Some(Ok(done)), None) => Ok(done),
-        (Some(Err(Error::Interrupted(folder))), raised_here) => {
+        (Some(Err(error)), raised_here) if error.is_interrupted() => {
+            let progap::ErrorKind::Interrupted(folder) = error.kind() else { unreachable!() };
             let how = match folder.as_os_str().is_empty() {
                 true => {
                     "stopped; what was done in memory is lost, and what it may have spent is not given back"

@@ -88,9 +88,9 @@ fn json(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
 #[pyfunction]
 pub fn check_settings(py: Python<'_>, settings: &Bound<'_, PyDict>, published: bool) -> PyResult<String> {
     // Nothing else was looked at: what is unsuitable is a setting.
-    let checked = request(settings, published)?.settings().map_err(|error| match error {
-        progap::Error::Unsuitable(message) => exception(py, "SettingsError", message),
-        other => raised(py, &other),
+    let checked = request(settings, published)?.settings().map_err(|error| match error.kind() {
+        progap::ErrorKind::Unsuitable(message) => exception(py, "SettingsError", message),
+        _ => raised(py, &error),
     })?;
     serde_json::to_string(&*checked).map_err(|error| PyTypeError::new_err(error.to_string()))
 }

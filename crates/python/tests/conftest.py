@@ -6,11 +6,11 @@ import pytest
 import progap
 
 #: A quick model, of a method that is trained in epochs.
-FAST = {"method": "progap", "epochs": 3}
+FAST = {"method": "progap-labels", "epochs": 3}
 
 
 def network(nodes: int = 300, classes: int = 3, seed: int = 0) -> dict:
-    """Arrays of a network in which friends are often of the same class, and features say a little about it."""
+    """Arrays of a network in which neighbours are often of the same class, and features say a little about it."""
     rng = np.random.default_rng(seed)
     y = rng.integers(classes, size=nodes)
     pairs = rng.integers(nodes, size=(2, 12 * nodes))

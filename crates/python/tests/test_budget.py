@@ -60,7 +60,7 @@ def test_a_fit_that_its_callback_breaks_off_counts(graph, error):
 
 
 def test_what_is_refused_costs_nothing(graph, tmp_path):
-    for wrong in ({"epsilon": -1.0}, {"method": "progap", "clip": 1.0}):
+    for wrong in ({"epsilon": -1.0}, {"method": "progap-labels", "clip": 1.0}):
         with pytest.raises(progap.SettingsError):
             progap.ProGAP(**wrong).fit(graph)
     (tmp_path / "taken").write_text("a file")
@@ -89,7 +89,7 @@ def test_a_ledger_refuses(graph, tmp_path):
     progap.ProGAP(epsilon=1.0, ledger=ledger, **FAST).fit(graph)
     assert len(ledger.runs("small", "edge-undirected")) == 2 and ledger.check()["runs"] == 2
     assert "<table>" in ledger._repr_html_() and repr(ledger).startswith("Ledger(")
-    with pytest.raises(progap.SettingsError, match="leave out `seed`, or `ledger`"):
+    with pytest.raises(progap.SettingsError, match="leave out `seed` or `ledger`"):
         with pytest.warns(progap.NotPrivateWarning):
             progap.ProGAP(ledger=ledger, random_state=1, **FAST).fit(graph)
     with pytest.raises(progap.SettingsError, match="cannot be charged"):

@@ -76,7 +76,7 @@ def test_settings_are_those_of_the_library():
         if about["offered"]:
             assert f"    {about['name']} : " in progap.ProGAP.__doc__
     assert progap.ProGAP(level="node").settings()["epsilon"] == 8.0
-    assert progap.ProGAP(method="progap", epsilon=np.float32(2), depth=np.int64(3), layerwise=np.True_).settings()["depth"] == 3
+    assert progap.ProGAP(method="progap-labels", epsilon=np.float32(2), depth=np.int64(3), layerwise=np.True_).settings()["depth"] == 3
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_settings_are_those_of_the_library():
         ({"epsilon": math.nan}, "the epsilon NaN is out of range"),
         ({"level": "nod"}, "none, edge, node"),
         ({"method": 3}, "cannot be 3"),
-        ({"method": "progap", "clip": 0.5}, "`clip` has no effect: it belongs to `level node`; leave it out"),
+        ({"method": "progap", "clip": 0.5}, "`clip` has no effect: it belongs to level node; leave it out"),
         ({"method": "progap", "depth": 2.5}, "cannot be 2.5: give a whole number"),
         ({"method": "progap", "epochs": 0}, "the number of epochs 0 is out of range"),
     ],
@@ -136,14 +136,14 @@ def test_the_same_seed_gives_the_same_model_as_the_command(graph, tmp_path):
     graph.save(tmp_path / "small.progap")
     with pytest.warns(progap.NotPrivateWarning, match="no guarantee"):
         model = progap.ProGAP(random_state=3, **FAST).fit(graph)
-    command = [sys.executable, "-m", "progap", "train", str(tmp_path / "small.progap"), "--seed", "3", "--method", "progap", "--epochs", "3"]
+    command = [sys.executable, "-m", "progap", "train", str(tmp_path / "small.progap"), "--seed", "3", "--method", "progap-labels", "--epochs", "3"]
     subprocess.run([*command, "--out", str(tmp_path / "release"), "--quiet"], check=True)
     np.testing.assert_array_equal(progap.Release(tmp_path / "release").predict_proba(), model.predict_proba())
 
 
 @pytest.mark.parametrize("level", ["edge", "node"])
 def test_save_verify_and_predict(graph, tmp_path, level):
-    model = progap.ProGAP(method="progap", level=level, epochs=2, batch_size=64 if level == "node" else None).fit(graph)
+    model = progap.ProGAP(method="progap-labels", level=level, epochs=2, batch_size=64 if level == "node" else None).fit(graph)
     saved = model.save(tmp_path / "release")
     release = progap.Release(tmp_path / "release").verify()
     np.testing.assert_array_equal(release.predict_proba(), model.predict_proba())
@@ -181,19 +181,19 @@ def test_frames_of_predictions(model):
 
 def test_a_callback_hears_every_epoch_and_can_stop(graph, tmp_path):
     heard = []
-    progap.ProGAP(method="progap", depth=1, epochs=4, progress=heard.append).fit(graph)
+    progap.ProGAP(method="progap-labels", depth=1, epochs=4, progress=heard.append).fit(graph)
     assert [(p.stage, p.epoch) for p in heard] == [(stage, epoch) for stage in range(heard[0].stages) for epoch in range(1, 5)]
     assert "stage 1 of" in repr(heard[0]) and threading.current_thread() is threading.main_thread()
     with pytest.raises(progap.Stopped, match="lost"):
-        progap.ProGAP(method="progap", progress=lambda p: p.epoch < 2).fit(graph)
+        progap.ProGAP(method="progap-labels", progress=lambda p: p.epoch < 2).fit(graph)
     folder = tmp_path / "release"
     with pytest.raises(progap.Stopped, match="resume"):
-        progap.ProGAP(method="progap", progress=lambda p: p.epoch < 2, epochs=9).fit(graph, folder=folder)
+        progap.ProGAP(method="progap-labels", progress=lambda p: p.epoch < 2, epochs=9).fit(graph, folder=folder)
     with pytest.raises(progap.ReleaseError):
         progap.Release(folder)
     assert progap.resume(graph, folder).verify().settings["epochs"] == 9
     with pytest.raises(ZeroDivisionError):
-        progap.ProGAP(method="progap", progress=lambda p: 1 / 0).fit(graph)
+        progap.ProGAP(method="progap-labels", progress=lambda p: 1 / 0).fit(graph)
 
 
 def test_a_bar_of_tqdm(graph, capsys):
@@ -220,7 +220,7 @@ def test_ctrl_c_stops_and_can_be_resumed(graph, tmp_path, hears_ctrl_c):
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt) as stopped:
-        progap.ProGAP(method="progap", epochs=100_000, depth=1).fit(graph, folder=folder)
+        progap.ProGAP(method="progap-labels", epochs=100_000, depth=1).fit(graph, folder=folder)
     if sys.version_info >= (3, 11):
         assert "progap.resume" in stopped.value.__notes__[0]
     with pytest.raises(progap.Stopped):
@@ -242,7 +242,7 @@ def test_the_command_is_in_the_package():
 
 
 def test_at_node_level_predictions_say_for_whom_they_are(graph, tmp_path):
-    model = progap.ProGAP(level="node", method="progap", epochs=1, batch_size=64).fit(graph)
+    model = progap.ProGAP(level="node", method="progap-labels", epochs=1, batch_size=64).fit(graph)
     release = model.save(tmp_path / "release")
     said = release.guarantee.statement["in_words"]
     calls = [
@@ -286,4 +286,4 @@ def test_values_that_single_precision_cannot_hold_decide_nothing():
         for given in (x, x.astype(np.float32)):
             g = progap.Graph(**{**arrays, "x": given})
             assert np.isfinite(g.x).all()
-            progap.ProGAP(level="node", method="progap", epochs=1, batch_size=64).fit(g)
+            progap.ProGAP(level="node", method="progap-labels", epochs=1, batch_size=64).fit(g)

@@ -69,7 +69,7 @@ def test_nearly_good_arrays(nodes, edge_index, data):
         largest = float(np.finfo(np.float32).max)
         np.testing.assert_array_equal(graph.x, np.clip(x, -largest, largest).astype(np.float32).reshape(nodes, -1))
     try:
-        progap.ProGAP(method="progap", level="none", epochs=1, random_state=0).fit(graph).predict()
+        progap.ProGAP(method="progap-labels", level="none", epochs=1, random_state=0).fit(graph).predict()
     except progap.ProGAPError:
         pass
 
@@ -128,7 +128,7 @@ def test_any_parameters(parameters):
 
 @pytest.fixture(scope="module")
 def model(graph):
-    return progap.ProGAP(method="progap", level="none", epochs=1, random_state=0).fit(graph)
+    return progap.ProGAP(method="progap-labels", level="none", epochs=1, random_state=0).fit(graph)
 
 
 @MANY
@@ -146,7 +146,7 @@ def test_any_questions_to_a_model(model, nodes, y):
 def test_any_folds(graph, nodes, y):
     """What scikit-learn's tools hand over, and what they never would."""
     try:
-        progap.ProGAP(graph=graph, method="progap", level="none", epochs=1).fit(nodes, y)
+        progap.ProGAP(graph=graph, method="progap-labels", level="none", epochs=1).fit(nodes, y)
     except EXPECTED:
         pass
 

@@ -342,7 +342,7 @@ def test_weights_of_edges(arrays, graph, tmp_path):
     np.savez(tmp_path / "g.npz", **arrays, edge_weight=weights)
     assert same(weighted, progap.load(tmp_path / "g.npz", weights="weight", weight_bound=1)) and not same(weighted, graph)
     assert same(progap.load(tmp_path / "g.npz"), graph)
-    assert progap.ProGAP(method="progap", epochs=2).fit(weighted).guarantee_.private
+    assert progap.ProGAP(method="progap-labels", epochs=2).fit(weighted).guarantee_.private
 
 
 def test_empty_graphs():

@@ -75,7 +75,7 @@ def test_rows_without_an_id_go_by_their_index(release):
         release.predict_table(5)
 
 
-@pytest.mark.parametrize("method", ["views", "progap", "mlp", "gap"])
+@pytest.mark.parametrize("method", ["progap-views", "progap-labels", "mlp", "gap"])
 def test_onnx_on_the_features_of_a_table_is_its_predictions(method, tmp_path):
     pd, runtime, onnx = pytest.importorskip("pandas"), pytest.importorskip("onnxruntime"), pytest.importorskip("onnx")
     graph = progap.from_pandas(people(pd), pd.DataFrame(EDGES, columns=["source", "target"]))

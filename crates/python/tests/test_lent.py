@@ -16,7 +16,7 @@ import progap
 from conftest import network
 from test_processes import ended, forked
 
-SEEDED = {"random_state": 3, "epochs": 2, "method": "progap"}
+SEEDED = {"random_state": 3, "epochs": 2, "method": "progap-labels"}
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
@@ -185,7 +185,7 @@ def test_a_fit_counts_whatever_became_of_its_features(arrays):
         return False
 
     with pytest.raises(progap.Stopped):
-        progap.ProGAP(method="progap", epochs=2, progress=stop).fit(graph)
+        progap.ProGAP(method="progap-labels", epochs=2, progress=stop).fit(graph)
     assert progap.spent(graph)["edge-undirected"]["fits"] == 1
 
 
@@ -291,7 +291,7 @@ if sys.argv[2] == "copied":
     x = np.array(x)
 graph = progap.Graph(x, edges, y, unscaled=True)
 for level in ("none", "edge", "node"):
-    model = progap.ProGAP(level=level, method="progap", epochs=1).fit(graph)
+    model = progap.ProGAP(level=level, method="progap-labels", epochs=1).fit(graph)
 print(model.predict([0, 1, 2]).shape)
 """
 

@@ -14,7 +14,7 @@ import pytest
 import progap
 from conftest import FAST, network
 
-SEEDED = {"method": "progap", "level": "none", "random_state": 1}
+SEEDED = {"method": "progap-labels", "level": "none", "random_state": 1}
 
 
 def ended(child: int, seconds: float = 60) -> int:
@@ -55,7 +55,7 @@ def test_other_threads_run_while_it_trains(graph):
     done = threading.Event()
     counter = threading.Thread(target=count)
     counter.start()
-    progap.ProGAP(method="progap", level="none", epochs=300).fit(graph)
+    progap.ProGAP(method="progap-labels", level="none", epochs=300).fit(graph)
     done.set()
     counter.join()
     assert len(ticks) > 5
@@ -68,7 +68,7 @@ def test_fits_at_once_from_threads():
         models = {}
 
         def fit(number):
-            models[number] = progap.ProGAP(method="progap", random_state=number % 2, epochs=3).fit(graph).predict_proba()
+            models[number] = progap.ProGAP(method="progap-labels", random_state=number % 2, epochs=3).fit(graph).predict_proba()
 
         threads = [threading.Thread(target=fit, args=(number,)) for number in range(6)]
         [thread.start() for thread in threads]
@@ -103,7 +103,7 @@ def test_forks_in_the_middle_of_fits(arrays):
     def busy():
         while not stop.is_set():
             shared[0] = progap.Graph(**arrays)
-            progap.ProGAP(method="progap", epochs=3).fit(shared[0])
+            progap.ProGAP(method="progap-labels", epochs=3).fit(shared[0])
 
     threads = [threading.Thread(target=busy) for _ in range(2)]
     [thread.start() for thread in threads]
@@ -162,6 +162,6 @@ def test_ctrl_c_in_the_middle_of_threads(graph):
     threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        progap.ProGAP(method="progap", level="none", epochs=100_000).fit(graph)
+        progap.ProGAP(method="progap-labels", level="none", epochs=100_000).fit(graph)
     thread.join(60)
     assert done and done[0].predict().shape == (300,)

@@ -48,7 +48,7 @@ def test_an_experiment(graph, tmp_path):
 
 def test_an_experiment_from_a_file(graph, tmp_path):
     file = tmp_path / "mine.toml"
-    file.write_text("name = 'mine'\nruns = 1\n[base]\nmethod = 'progap'\nepochs = 2\n[vary]\ndepth = [1, 2]\n")
+    file.write_text("name = 'mine'\nruns = 1\n[base]\nmethod = 'progap-labels'\nepochs = 2\n[vary]\ndepth = [1, 2]\n")
     done = progap.experiment("custom", graph, file=file, out=tmp_path / "mine")
     assert len(done.to_frame(library="pandas")) == 2
     for asked in ({"name": "custom"}, {"name": "depth", "file": file}):

@@ -126,6 +126,14 @@ def test_the_source_distribution_is_whole(dist, tmp_path):
     assert own and all(Path(path).is_relative_to(source) for path in own), own
 
 
+def test_a_registry_takes_both(dist):
+    """What twine says of the description and the metadata before an upload."""
+    pytest.importorskip("twine")
+    both = [str(made(dist, ".whl")), str(made(dist, ".tar.gz"))]
+    checked = subprocess.run([sys.executable, "-m", "twine", "check", *both], capture_output=True, text=True)
+    assert checked.returncode == 0 and checked.stdout.count("PASSED") == 2, checked.stdout + checked.stderr
+
+
 @pytest.mark.skipif(not PUBLISHED, reason="a build of its own; `package` tries it")
 def test_a_wheel_from_the_source_distribution(dist, tmp_path):
     with tarfile.open(made(dist, ".tar.gz")) as archive:

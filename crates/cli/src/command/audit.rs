@@ -9,7 +9,7 @@ use progap::audit::evidence::Test;
 use progap::audit::{Auditor, Finding, Trial, evaluate};
 use progap::method::Progress;
 use progap::release::Statement;
-use progap::settings::Method;
+use progap::settings::{Draft, MethodKind, PublicFacts};
 use progap::{Level, Release, Settings, delta};
 use progap_graph::AtomicFolder;
 use progap_privacy::Unit;
@@ -33,12 +33,15 @@ Examples:
   progap audit --level none --parts attacks          # what leaks without protection
   progap audit --parts mechanism --canaries 1000000  # a sharper look at the noise alone
 
-The command fails if what is measured exceeds what is claimed. Its report comes from private data without noise: it is \
+The command fails if what is measured exceeds what is claimed. Its report comes from private data without noise: it \
+is \
 for the data owner alone, and no ledger is charged.")]
 pub struct Audit {
     #[command(flatten)]
     choices: Choices,
-    /// What to attack [default: mechanism,training,attacks; dp-gnn claims nothing about what training releases]
+    /// What to attack [default: mechanism,training,attacks]
+    ///
+    /// dp-gnn claims nothing about what training releases, so that its default is mechanism and attacks.
     #[arg(long, value_enum, value_delimiter = ',')]
     parts: Vec<Scope>,
     /// Where the data of a release lies, if not where it was named in training
@@ -74,7 +77,7 @@ enum Scope {
 #[derive(Serialize)]
 struct AuditJson {
     dataset: String,
-    method: Method,
+    method: MethodKind,
     level: Level,
     confidence: f64,
     refuted: bool,
@@ -117,6 +120,12 @@ impl Guarantee {
     }
 }
 
+/// The settings with a seed, or without one.
+fn with_seed(mut settings: Draft, seed: Option<u64>) -> Draft {
+    settings.seed = seed;
+    settings
+}
+
 impl Audit {
     /// Runs the command; a refuted claim makes it fail.
     pub fn run(mut self) -> Outcome {
@@ -133,24 +142,27 @@ impl Audit {
                     );
                 }
                 if self.choices.source.says_more_than_a_place() {
-                    return Err("a release is audited with the data of its run as it was: say where it lies with --data, and leave \
-                         other options of data out".into());
+                    return Err(
+                        "a release is audited with the data of its run as it was: say where it lies with \
+                        --data, and leave \
+                         other options of data out"
+                            .into(),
+                    );
                 }
                 self.choices.config = Some(folder.join("config.toml"));
                 self.choices.source = DataSource::default().in_folder(self.choices.source.data_folder());
                 let (settings, source) = self.choices.settings()?;
                 let source = self.data.as_ref().map_or(source.clone(), |data| source.with_dataset(data));
-                (Settings { seed: given, ..settings.into_settings() }, source)
+                (with_seed(settings, given), source)
             }
             None if self.data.is_some() => {
                 return Err("--data says where the data of a release lies: name the release, too".into());
             }
             None => {
                 let (settings, source) = self.choices.settings()?;
-                (Settings { seed: source.given_seed(), ..settings.into_settings() }, source)
+                (with_seed(settings, source.given_seed()), source)
             }
         };
-        settings.checked()?;
         if let Some(folder) = folder.as_ref().filter(|_| source.is_missing()) {
             let (folder, data) = (folder.display(), source.name());
             return Err(
@@ -167,8 +179,8 @@ impl Audit {
             source.load_split()?
         };
         // The canaries are of the unit that the data decides, and must not decide it themselves.
-        let settings =
-            Settings { unit_from_data: false, ..settings.checked()?.on(&dataset)?.into_settings() };
+        let resolved = settings.resolve(&PublicFacts::of(&dataset, &settings))?.into_settings();
+        let settings = Settings { unit_from_data: false, ..resolved };
         let canaries = self.canaries.map(|canaries| canaries as usize);
         let auditor = Auditor { dataset: &dataset, settings: &settings, canaries };
 
@@ -305,7 +317,8 @@ fn show(report: &AuditJson, out: Option<&Path>) -> Outcome {
                 share(attack.found_at_one_per_mille, attack.found_at_one_per_mille_interval),
             ]
         });
-        text += "\n\nAttacks on a release, with 95 % intervals (AUC 0.5 is guessing; found while 1 % or 0.1 % of the others are accused)\n";
+        text += "\n\nAttacks on a release, with 95 % intervals (AUC 0.5 is guessing; found while 1 % or 0.1 % of the \
+            others are accused)\n";
         text += &ui::table(["looking for", "by", "AUC", "found at 1 %", "found at 0.1 %"], rows);
     }
     if let Some(out) = out {

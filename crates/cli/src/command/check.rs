@@ -2,9 +2,9 @@
 
 use clap::Args;
 use progap::lint::{self, Remark, Weight};
-use progap::plan::PublicSizes;
+use progap::plan::PublicFacts;
 use progap::release::Guarantee;
-use progap::settings::{Level, Method};
+use progap::settings::{Level, MethodKind};
 use progap::{Settings, delta, run};
 use progap_graph::Dataset;
 use progap_privacy::Unit;
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::train::Choices;
-use crate::flags::in_flags;
+use crate::flags::Flags;
 use crate::ui::{self, count};
 
 /// Look for likely mistakes in a data set and in what is asked of it, before training
@@ -39,7 +39,7 @@ struct CheckJson {
     /// Who may see it.
     audience: &'static str,
     dataset: String,
-    method: Method,
+    method: MethodKind,
     level: Level,
     /// The unit that would be one record, and how many there are.
     unit: Option<Unit>,
@@ -61,10 +61,10 @@ impl Check {
             let _spinner = ui::spinner(format!("loading {}", source.name()));
             source.load_split()?
         };
-        let settings = settings.on(&dataset)?;
+        let facts = PublicFacts::of(&dataset, &settings);
+        let settings = settings.resolve(&facts)?;
         let mut findings = findings(&dataset, &settings, &self.choices.given());
         findings.extend(lint::closely(&dataset, &settings).into_iter().map(in_words));
-        let sizes = PublicSizes::of(&dataset, &settings);
         let plan = run::prepare(&dataset, &settings);
         let private = settings.level != Level::None;
         // A seed makes the noise known: nothing is guaranteed.
@@ -75,11 +75,11 @@ impl Check {
             method: settings.method,
             level: settings.level,
             unit: planned.and_then(|plan| plan.unit),
-            records: private.then(|| delta::records(&settings, sizes)),
+            records: private.then(|| delta::records(&settings, facts)),
             epsilon: planned.map(|plan| plan.epsilon),
             delta: planned.map(|plan| plan.delta),
             findings,
-            unusable: plan.as_ref().err().map(|error| in_flags(&error.to_string())),
+            unusable: plan.as_ref().err().map(|error| error.said(&Flags)),
         };
         if self.json {
             ui::print(&serde_json::to_string_pretty(&report)?)?;
@@ -97,7 +97,7 @@ pub fn findings(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<R
 
 /// A finding of the library in the words of this command.
 fn in_words(remark: Remark) -> Remark {
-    Remark { text: in_flags(&remark.text), ..remark }
+    Remark { text: remark.said(&Flags), remedies: vec![], ..remark }
 }
 
 fn show(report: &CheckJson, settings: &Settings) -> Outcome {
@@ -119,11 +119,11 @@ fn show(report: &CheckJson, settings: &Settings) -> Outcome {
     ui::print(&ui::facts(&format!("check of {}", report.dataset), &rows))
 }
 
-/// Findings as rows of a summary whose values begin at column `indent`; each says that it is for the data owner.
+/// Findings as rows of a summary whose values begin at column `indent`.
 pub fn rows(findings: &[Remark], indent: usize) -> Vec<(&'static str, String)> {
     let row = |remark: &Remark| {
-        let weight = if remark.weight == Weight::Warning { "caution: " } else { "" };
-        ("owner only", ui::wrap(&format!("{weight}{}", remark.text), 100, indent))
+        let name = if remark.weight == Weight::Warning { "caution" } else { "note" };
+        (name, ui::wrap(&remark.text, 100, indent))
     };
     findings.iter().map(row).collect()
 }

@@ -9,7 +9,6 @@ use progap::signature::SecretKey;
 use progap::{Level, Release};
 
 use super::Outcome;
-use crate::flags::in_flags;
 use crate::output::refuse_releases;
 use crate::{report, ui};
 
@@ -31,7 +30,9 @@ pub struct Export {
     release: PathBuf,
     /// The folder (or file) to make; it must not exist
     out: PathBuf,
-    /// A form that other tools load instead: onnx and safetensors are files, hf (with a model card) and mlflow folders
+    /// Write a form that other tools load: onnx, safetensors, hf or mlflow
+    ///
+    /// onnx and safetensors are files, hf (with a model card) and mlflow folders.
     #[arg(long, value_name = "FORM", value_parser = PossibleValuesParser::new(Form::ALL.map(|(name, _)| name)),
           conflicts_with_all = ["with_rows", "date", "sign"])]
     to: Option<String>,
@@ -78,8 +79,7 @@ impl Export {
         ];
         rows.push(("left out", ui::wrap(&left_out(&made), 100, 12)));
         rows.extend(
-            release::missing_for_predictions(&made.release)
-                .map(|why| ("no predict", ui::wrap(&in_flags(why), 100, 12))),
+            release::missing_for_predictions(&made.release).map(|why| ("no predict", ui::wrap(why, 100, 12))),
         );
         rows.push(("SHA-256", made.sha256.clone()));
         rows.extend(signer.as_ref().map(|signer| ("signed by", format!("key {signer}"))));

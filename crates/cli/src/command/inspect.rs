@@ -53,7 +53,8 @@ impl Inspect {
     }
 }
 
-/// The data set and its columns. Columns that training refuses are left out of it, and the list says what to do about them.
+/// The data set and its columns. Columns that training refuses are left out of it, and the list says what to do about
+/// them.
 fn describe(mut source: DataSource) -> progap_graph::Result<Described> {
     let mut refused: Vec<(String, u64, String)> = Vec::new();
     loop {
@@ -168,6 +169,7 @@ fn show_release(folder: &Path, json: bool) -> Outcome {
         ("private", if statement.private { "yes".into() } else { "no".into() }),
     ];
     rows.extend(statement.unit.map(|unit| ("unit", format!("{unit}: {}", unit.neighbours()))));
+    rows.extend(statement.relation.clone().map(|name| ("relation", name)));
     if let (Some(epsilon), Some(delta)) = (statement.epsilon, statement.delta) {
         let (delta, accountant) = (progap::delta::written(delta), &statement.accountant);
         rows.push(("budget", format!("epsilon {epsilon:.6}, delta {delta}, by {accountant}")));
@@ -297,7 +299,10 @@ fn oddities(summary: &Summary) -> impl Iterator<Item = String> {
         note(summary.isolated_nodes, "nodes without an edge"),
         summary.listed_once.then(|| {
             let flag = if summary.edges_back == 0 { "--undirected" } else { "--symmetrise" };
-            format!("each edge seems to be listed once; if edges mean the same both ways, {flag} adds the other direction")
+            format!(
+                "each edge seems to be listed once; if edges mean the same both ways, {flag} adds the other \
+                direction"
+            )
         }),
     ]
     .into_iter()

@@ -28,8 +28,8 @@ impl KeyCommand {
 
 /// Make a key: NAME.key, which is secret, and NAME.pub for whoever is to check your signatures
 ///
-/// Ed25519, from the random source of the operating system; PEM files as other programs write and read them. The secret key has no
-/// passphrase: the permissions of its file protect it.
+/// Ed25519, from the random source of the operating system; PEM files as other programs write and read them. The secret
+/// key has no passphrase: the permissions of its file protect it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -72,9 +72,9 @@ impl New {
 }
 
 /// Makes a key and writes its two files.
-pub fn make(name: &Path, force: Force) -> Result<(SecretKey, KeyFiles), Box<dyn std::error::Error>> {
+pub fn make(name: &Path, force: Force) -> progap::Result<(SecretKey, KeyFiles)> {
     if name.file_name().is_none() {
-        return Err(format!("{}: it is no name for a file: give another one", name.display()).into());
+        return Err(progap::Error::file(name, "it is no name for a file: give another one"));
     }
     let files = KeyFiles::of(name);
     // Both are looked at before either is written.

@@ -57,7 +57,9 @@ pub struct Init {
     /// A name for the data set, by which the ledger counts [default: that of the data set]
     #[arg(long)]
     name: Option<String>,
-    /// What the budget protects; may be repeated, for a budget of its own for each [default: what `progap train` protects]
+    /// Unit of the budget; may be repeated [default: what `progap train` protects]
+    ///
+    /// Each unit has a budget of its own.
     #[arg(long = "unit", value_name = "UNIT", value_parser = units())]
     units: Vec<Unit>,
     /// The largest epsilon of all runs together
@@ -66,14 +68,18 @@ pub struct Init {
     /// The delta at which epsilon is counted
     #[arg(long)]
     delta: f64,
-    /// Say that these are other people than those of a budget whose ids, edges or rows they share; needs --reason
+    /// State that these are other people than those they look like; needs --reason
+    ///
+    /// Their ids, edges or rows agree with those of another budget.
     #[arg(long, value_name = "no", value_parser = ["no"], requires = "reason")]
     same_people: Option<String>,
     /// Why they are other people; it is recorded
     #[arg(long, requires = "same_people")]
     reason: Option<String>,
-    /// Say that features and labels are public: runs at edge level, which show them, are accepted beside a budget for
-    /// nodes and not counted in it; it is recorded
+    /// State that features and labels are public, for edge level beside a budget for nodes
+    ///
+    /// Runs at edge level, which show them, are then accepted beside a budget for nodes and not counted in it; it
+    /// is recorded.
     #[arg(long, value_name = "public", value_parser = ["public"])]
     rows: Option<String>,
 }
@@ -254,8 +260,9 @@ pub struct Check {
     /// The ledger
     #[arg(env = "PROGAP_LEDGER")]
     file: PathBuf,
-    /// Receipts that it must hold: a file with one, or with many as `progap ledger show --runs --json` writes them;
-    /// may be repeated
+    /// Receipts that it must hold, as `ledger show --runs --json` writes them; may be repeated
+    ///
+    /// A file has one receipt or many.
     #[arg(long, value_name = "RECEIPT")]
     against: Vec<PathBuf>,
     /// Print one JSON object instead of a sentence
@@ -353,8 +360,9 @@ pub struct SetBudget {
     /// The new delta; as it was if not given
     #[arg(long, requires = "epsilon")]
     delta: Option<f64>,
-    /// Say that features and labels are public: runs at edge level are accepted beside a budget for nodes and not
-    /// counted in it
+    /// State that features and labels are public, for edge level beside a budget for nodes
+    ///
+    /// Runs at edge level are then accepted beside a budget for nodes and not counted in it.
     #[arg(long, value_name = "public", value_parser = ["public"])]
     rows: Option<String>,
     /// Why
@@ -376,7 +384,7 @@ impl SetBudget {
         }
         if self.rows.is_some() {
             ledger.set_public_rows(&self.name, &self.reason)?;
-            ui::print(&format!("features and labels of {} are public, by its owner's word", self.name))?;
+            ui::print(&format!("features and labels of {} are public, as asserted by its owner", self.name))?;
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ pub mod man;
 pub mod methods;
 pub mod predict;
 pub mod report;
+pub mod serve;
 pub mod train;
 pub mod verify;
 

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use progap::Release;
+use progap::release::{Date, Made, sign_predictions, signature_of};
+use progap::signature::SecretKey;
 use progap_graph::AtomicFile;
 use progap_graph::read::encoding::Encoding;
 use progap_graph::read::table::LaterOptions;
@@ -29,11 +31,16 @@ Examples:
   progap predict release/ --unlabelled        # only nodes whose label is not known
   progap predict release/ --rows later.csv    # nodes that were not there in training
   progap predict release/ --rows later.csv --lenient --out predictions.csv
+  progap predict for-others --rows later.csv  # an export does that, too
+  progap predict release/ --out predictions.csv --sign me.key
 
 Predictions ask nothing more of the graph, so they cost no privacy beyond the release. At node level \
 a prediction about a node uses its own features: it is for that node, or for those who may see them. With the \
 method dp-gnn the guarantee is about the model alone: predictions read the rows of a node's senders as \
 they are. `progap inspect release/` says what is covered.
+
+Every prediction says what it is made of (features, sums or features+sums), by which release (the start of the \
+SHA-256 of its manifest), and when. `progap verify predictions.csv --signer me.pub` checks a signed file.
 
 A table of `--rows` has the columns of the node table that was trained on, without label and split. No edge of these \
 nodes is known, so they are predicted by their features; their edges would have to be paid for. It is read as \
@@ -62,12 +69,20 @@ pub struct Predict {
     /// Encoding of that table: utf-8, latin-1 or utf-16 [default: utf-8]
     #[arg(long, value_name = "NAME", requires = "rows", value_parser = parse_encoding)]
     encoding: Option<String>,
-    /// The list of rows that are rejected [default: rejects.csv beside the output, or in the working directory]
+    /// File for rejected rows [default: rejects.csv beside the output]
+    ///
+    /// Where predictions go to standard output it is rejects.csv in the working directory.
     #[arg(long, value_name = "FILE", requires = "rows")]
     rejects: Option<PathBuf>,
     /// File that ends in .csv, .json or .parquet [default: CSV on standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Sign that file with a secret key of `progap key new`; the signature is put beside it, as FILE.sig
+    #[arg(long, value_name = "KEY", requires = "out")]
+    sign: Option<PathBuf>,
+    /// The day that the predictions bear, as 2026-01-31 [default: today at Greenwich]
+    #[arg(long, value_name = "DAY")]
+    date: Option<Date>,
     /// Print one JSON object: the predictions or, with --out, what was written
     #[arg(long)]
     json: bool,
@@ -86,7 +101,12 @@ impl Predict {
         if let Some(out) = &self.out {
             output::expect_folder_of(out)?;
             self.force.file(out, &inputs)?;
+            if self.sign.is_some() {
+                self.force.file(&signature_of(out), &inputs)?;
+            }
         }
+        // A key that cannot be used is found before anything is written.
+        let key = self.sign.as_deref().map(SecretKey::read).transpose()?;
         let rejects = rows::file(self.rejects, self.out.as_deref())?;
         if self.rows.is_some() && self.out.as_ref().is_some_and(|out| *out == rejects) {
             return Err(format!(
@@ -114,6 +134,9 @@ impl Predict {
                 (Subject::Later(rows, &later.predictions), later.predictions.nodes.clone())
             }
         };
+        let used = later.as_ref().map_or(release.used(), |later| later.used);
+        let made =
+            Made { release: release.sha256().into(), used, date: self.date.unwrap_or_else(Date::today) };
         // Predictions that cannot be made at all are refused before anything is written.
         subject.predict(&[])?;
         if let Some(caution) = release.caution() {
@@ -124,17 +147,20 @@ impl Predict {
         match (self.out, format) {
             (Some(path), Some(format)) => {
                 if let Format::Parquet = format {
-                    write_parquet(subject.dataset(), &subject.predict(&nodes)?, &path)?;
+                    write_parquet(subject.dataset(), &made, &subject.predict(&nodes)?, &path)?;
                 } else {
                     let mut file = AtomicFile::create(&path)?;
                     let written = match format {
                         Format::Json => {
-                            write_json(&subject, &nodes, &mut file).and_then(|()| Ok(writeln!(file)?))
+                            write_json(&subject, &made, &nodes, &mut file).and_then(|()| Ok(writeln!(file)?))
                         }
-                        _ => write_csv(&subject, &nodes, &mut file),
+                        _ => write_csv(&subject, &made, &nodes, &mut file),
                     };
                     written.map_err(|error| naming(&path, error))?;
                     file.commit()?;
+                }
+                if let Some(key) = &key {
+                    sign_predictions(&path, made, key)?;
                 }
                 if self.json {
                     let mut about = about;
@@ -149,10 +175,10 @@ impl Predict {
                 if self.json {
                     let about = about.to_string();
                     write!(out, "{},\"predictions\":", about.trim_end_matches('}'))?;
-                    write_json(&subject, &nodes, &mut out)?;
+                    write_json(&subject, &made, &nodes, &mut out)?;
                     writeln!(out, "}}")?;
                 } else {
-                    write_csv(&subject, &nodes, &mut out)?;
+                    write_csv(&subject, &made, &nodes, &mut out)?;
                 }
                 out.flush()?;
             }

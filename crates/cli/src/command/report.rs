@@ -24,15 +24,15 @@ Examples:
 pub struct WriteReport {
     /// The folder of a release or of an experiment
     folder: PathBuf,
-    /// Folder for the report [default: beside the release, its name with -report or -public-report; the folder of the
-    /// experiment]
+    /// Folder for the report [default: beside the release]
+    ///
+    /// Its name is that of the release with -report or -public-report; of an experiment its own folder.
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
     /// A page that anyone may see: nothing on it but what follows from public inputs and noisy answers
     #[arg(long, conflicts_with = "data")]
     public: bool,
-    /// The data set that the release was trained on, for what needs labels at node level; the page then is for the
-    /// data owner alone
+    /// Data set of the release, for labels at node level; the page is then for the data owner
     #[arg(long, value_name = "DATASET")]
     data: Option<String>,
     #[command(flatten)]
@@ -86,7 +86,8 @@ impl WriteReport {
                     Err("--data belongs to a release: an experiment knows its data; leave it out".into())
                 }
                 None if self.public => Err(format!(
-                    "{}: an experiment measures the data without noise, and its page is for the data owner alone; --public \
+                    "{}: an experiment measures the data without noise, and its page is for the data owner alone; \
+                     --public \
                      belongs to a release",
                     self.folder.display()
                 )

@@ -16,8 +16,8 @@ use clap::Args;
 use progap::cost::Laps;
 use progap::method::Progress;
 use progap::run::Account;
-use progap::settings::{Checked, Level, Settings};
-use progap::{delta, ledger, run};
+use progap::settings::{Checked, Draft, Level, PublicFacts};
+use progap::{Remedy, delta, run};
 use progap_graph::Dataset;
 
 pub use choices::Choices;
@@ -27,6 +27,7 @@ use summary::{RunReport, Times, report};
 use super::Outcome;
 use super::check::findings;
 use super::experiment::shell_word;
+use crate::flags;
 use crate::source::DataSource;
 use crate::stop;
 use crate::ui::{self, Training};
@@ -52,13 +53,15 @@ pub struct Train {
     #[arg(long, value_name = "NAME", requires = "ledger", help_heading = "Privacy")]
     ledger_name: Option<String>,
     /// Folder for the release [default: releases/NAME-LEVEL-NUMBER]
-    #[arg(long, short = 'o', value_name = "DIR")]
+    #[arg(long, short = 'o', value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
-    /// Go on with an interrupted run, with the data and the settings it began with
-    #[arg(long, value_name = "DIR")]
+    /// Resume an interrupted run, with its own data and settings
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
     resume: Option<PathBuf>,
-    /// Number of runs, each with new noise, new initial values and, where the data has no split of its own and
-    /// --split-seed is not given, a new split; every run is a release of its own, and all of them spend budget
+    /// Number of runs; every run is a release of its own and spends budget
+    ///
+    /// Each has new noise, new initial values and, where the data has no split of its own and --split-seed is not
+    /// given, a new split.
     #[arg(long, default_value_t = 1, value_name = "R", value_parser = clap::value_parser!(u64).range(1..=1000))]
     repeats: u64,
     /// Number of threads [default: all cores]
@@ -67,15 +70,18 @@ pub struct Train {
     #[command(flatten)]
     pub memory: crate::machine::Memory,
     /// Print one JSON object at the end
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
     /// Print nothing but errors, and JSON where it is asked for
-    #[arg(long, short)]
+    #[arg(long, short, help_heading = "Output")]
     quiet: bool,
+    /// Show the rest: probabilities, rare classes, the other unit, the whole statement
+    #[arg(long, short, help_heading = "Output", conflicts_with_all = ["json", "quiet"])]
+    verbose: bool,
 }
 
 /// Options that can be given anew when an interrupted run goes on; all else was decided when it began.
-const ALLOWED_ON_RESUME: [&str; 6] = ["resume", "threads", "memory", "json", "quiet", "data_dir"];
+const ALLOWED_ON_RESUME: [&str; 7] = ["resume", "threads", "memory", "json", "quiet", "verbose", "data_dir"];
 
 /// Refuses `--resume` together with what the run decided when it began.
 pub fn settle_resumed(command: clap::Command) -> clap::Command {
@@ -119,8 +125,8 @@ impl Train {
             let folder =
                 if self.repeats == 1 { base.clone() } else { base.join(format!("run-{}", repeat + 1)) };
             // The split always has a seed; the noise has one in experiments only.
-            let settings = Settings { seed: settings.seed.map(|seed| seed + repeat), ..(*settings).clone() }
-                .checked()?;
+            let mut settings = settings.clone();
+            settings.seed = settings.seed.map(|seed| seed + repeat);
             let source = source.with_seed(source.given_seed().unwrap_or(0) + repeat);
             let report = self.once(&source, Some(&settings), &folder, &mut account, stop);
             if report.is_err() && self.out.is_none() {
@@ -138,7 +144,7 @@ impl Train {
     fn once(
         &self,
         source: &DataSource,
-        settings: Option<&Checked>,
+        settings: Option<&Draft>,
         folder: &Path,
         account: &mut Option<Account>,
         stop: &AtomicBool,
@@ -151,7 +157,8 @@ impl Train {
         };
         laps.lap("loading");
         // The unit is decided here, so that the budget, the findings and the run mean the same one.
-        let settings = settings.map(|settings| settings.on(&dataset)).transpose()?;
+        let resolved = |draft: &Draft| draft.resolve(&PublicFacts::of(&dataset, draft));
+        let settings = settings.map(resolved).transpose()?;
         let settings = settings.as_ref();
         if let (Some(settings), Some(ledger), None) = (settings, &self.ledger, &account) {
             *account = Some(self.account(&dataset, source, settings, ledger)?);
@@ -196,15 +203,15 @@ impl Train {
         ledger: &Path,
     ) -> Result<Account, Box<dyn std::error::Error>> {
         let name = self.ledger_name.as_deref();
-        let found = Account::find(dataset, settings, ledger, name).map_err(|error| match error {
-            progap::Error::Ledger(
-                error @ (ledger::Error::Unregistered { .. } | ledger::Error::Unit { .. }),
-            ) => match init_line(dataset, source, settings, ledger, &error) {
-                Ok(line) => format!("{error} with `{line}`"),
-                // A run that cannot work needs no budget.
-                Err(impossible) => impossible.to_string(),
-            },
-            other => other.to_string(),
+        let found = Account::find(dataset, settings, ledger, name).map_err(|error| match error.remedies() {
+            [Remedy::CreateBudget { dataset: name, .. }] => {
+                match init_line(dataset, source, settings, ledger, name) {
+                    Ok(line) => error.instead(Remedy::words(format!("give it one with `{line}`"))),
+                    // A run that cannot work needs no budget.
+                    Err(impossible) => impossible,
+                }
+            }
+            _ => error,
         });
         let (account, warning) = found?;
         if let Some(warning) = warning {
@@ -214,7 +221,11 @@ impl Train {
     }
 
     fn say(&self, reports: Vec<RunReport>, charged: bool) -> Outcome {
-        if self.quiet && !self.json { Ok(()) } else { summary::show(reports, charged, self.json) }
+        if self.quiet && !self.json {
+            Ok(())
+        } else {
+            summary::show(reports, charged, self.json, self.verbose)
+        }
     }
 }
 
@@ -224,21 +235,16 @@ fn init_line(
     source: &DataSource,
     settings: &Checked,
     file: &Path,
-    error: &ledger::Error,
+    name: &str,
 ) -> progap::Result<String> {
     let (plan, unit) = (run::prepare(dataset, settings)?, run::chargeable(settings)?);
-    let (ledger::Error::Unregistered { dataset: name, .. } | ledger::Error::Unit { dataset: name, .. }) =
-        error
-    else {
-        return Ok("progap ledger init".into());
-    };
     // A run without a delta is charged at any.
     let delta = if plan.delta > 0.0 { plan.delta } else { delta::usual(dataset.graph().distinct_edges()) };
     let mut words = vec!["progap".to_owned(), "ledger".into(), "init".into(), file.display().to_string()];
     words.push("--data".into());
     words.extend(source.as_arguments());
     if name != dataset.name() {
-        words.extend(["--name".into(), name.clone()]);
+        words.extend(["--name".into(), name.to_owned()]);
     }
     let epsilon = settings.epsilon.unwrap_or(1.0);
     words.extend(["--unit".into(), unit.to_string(), "--epsilon".into(), epsilon.to_string()]);
@@ -248,17 +254,18 @@ fn init_line(
 
 /// Says how to go on after an error that leaves the run as it was, such as a full disk.
 fn resumable(error: progap::Error, folder: &Path) -> Box<dyn std::error::Error> {
-    use progap::Error::{Data, File, Interrupted, Ledger};
+    use progap::ErrorKind::{Data, File, Interrupted, Ledger};
     let began = run::is_interrupted(folder);
-    match error {
+    match error.kind() {
         Interrupted(folder) => {
             format!("stopped; go on with `progap train --resume {}`", folder.display()).into()
         }
-        Data(_) | File { .. } | Ledger(_) if began => {
-            format!("{error}; once that is mended, go on with `progap train --resume {}`", folder.display())
+        Data(_) | File(_) | Ledger(_) if began => {
+            let problem = flags::said(&error);
+            format!("{problem}; once that is mended, go on with `progap train --resume {}`", folder.display())
                 .into()
         }
-        error => error.into(),
+        _ => error.into(),
     }
 }
 

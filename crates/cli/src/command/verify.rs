@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use progap::release::{self, Finding, Verdict};
+use progap::release::{self, Finding, Signed, Verdict};
 use progap::signature::PublicKey;
 
 use super::Outcome;
-use crate::flags::in_flags;
 use crate::ui;
 
 /// Check a release: files, sizes, accuracies, the list of queries, delta by its rule, epsilon by two accountants, and who signed it
@@ -17,14 +16,15 @@ Examples:
   progap verify releases/demo-edge-1
   progap verify for-others --signer me.pub        # refused unless this key signed it
   progap verify for-others --json | jq .signature
+  progap verify predictions.csv --signer me.pub   # of `progap predict --sign`
 
 What a release says is recomputed from the release itself, or listed as claimed: nothing in it can show that. A folder from a \
 stranger can be checked without harm: nothing outside of it is read, no link is followed, and what no release has is refused.
 
 Checksums show that nothing was damaged. Who made a release only a signature can show (`progap export --sign`), by a public \
-key that you have from its owner; that training was really run as described is the owner's word.")]
+key that you have from its owner; that training was run as described is not verifiable: it is asserted by the signer.")]
 pub struct Verify {
-    /// The folder of a release
+    /// The folder of a release, or a file of signed predictions
     release: PathBuf,
     /// The public key of whoever must have signed the release
     #[arg(long, value_name = "PUBLIC")]
@@ -40,11 +40,20 @@ impl Verify {
     /// Runs the command; anything wrong makes it fail.
     pub fn run(self) -> Outcome {
         let signer = self.signer.as_deref().map(PublicKey::read).transpose()?;
+        if self.release.is_file() {
+            let (findings, signed) = release::verify_predictions(&self.release, signer.as_ref())?;
+            return self.show(&findings, &signed, "these predictions");
+        }
         let (signature, signed) = release::signed(&self.release, signer.as_ref())?;
         // A release without a valid signature by the named signer is not opened at all.
         let stranger = signer.is_some() && !signature.ok;
         let mut findings = if stranger { vec![] } else { release::verify(&self.release)? };
-        findings.push(Finding { detail: in_flags(&signature.detail), ..signature });
+        findings.push(signature);
+        self.show(&findings, &signed, "this release")
+    }
+
+    /// Prints what was found; anything wrong is an error.
+    fn show(&self, findings: &[Finding], signed: &Signed, what: &str) -> Outcome {
         let ok = findings.iter().all(|finding| finding.ok);
         if self.json {
             ui::print(&serde_json::to_string_pretty(
@@ -63,7 +72,7 @@ impl Verify {
         if ok {
             Ok(())
         } else {
-            Err(format!("{}: this release must not be trusted", self.release.display()).into())
+            Err(format!("{}: {what} must not be trusted", self.release.display()).into())
         }
     }
 }

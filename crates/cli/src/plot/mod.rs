@@ -1,7 +1,7 @@
 //! Figures as SVG or PNG.
 //!
-//! The content of a figure ([`crate::report::Plot`]) becomes a [`Picture`], a list of strokes and texts in pixels, which
-//! `svg` and `png` only copy out. So both look the same.
+//! The content of a figure ([`crate::report::Plot`]) becomes a [`Picture`], a list of strokes and texts in pixels,
+//! which `svg` and `png` only copy out. So both look the same.
 
 mod axis;
 mod bars;

@@ -87,14 +87,16 @@ pub fn encode(picture: &Picture, target: SvgTarget<'_>) -> String {
                 match target {
                     SvgTarget::File => writeln!(
                         out,
-                        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\" fill-opacity=\"0\"><title>{text}</title></circle>"
+                        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\" \
+                         fill-opacity=\"0\"><title>{text}</title></circle>"
                     ),
                     // One stop of the tab key for a picture; from there the arrow keys lead on.
                     SvgTarget::Page { .. } => {
                         let reach = if std::mem::take(&mut first_tooltip) { "0" } else { "-1" };
                         writeln!(
                             out,
-                            "<circle class=\"tooltip\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"7\" tabindex=\"{reach}\" role=\"img\" \
+                            "<circle class=\"tooltip\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"7\" tabindex=\"{reach}\" \
+                             role=\"img\" \
                              data-lane=\"{lane}\" aria-label=\"{text}\"/>"
                         )
                     }

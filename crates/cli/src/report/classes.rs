@@ -42,9 +42,11 @@ fn metric_table(tested: &Tested, chosen_by: Metric) -> Table {
     Table {
         id: "metrics".into(),
         caption: format!(
-            "Metrics on the test nodes. Balanced accuracy and macro F1: means over the classes, each counting the same. \
+            "Metrics on the test nodes. Balanced accuracy and macro F1: means over the classes, each counting the \
+             same. \
              AUROC and average precision: each class against all others, and their mean; of two classes, the average \
-             precision of the rarer one. Of log loss and calibration error less is better.{intervals} In bold, the one \
+             precision of the rarer one. Of log loss and calibration error less is better.{intervals} In bold, the \
+             one \
              that chooses epochs where validation nodes do."
         ),
         columns: ["metric", "test nodes"].map(String::from).to_vec(),
@@ -85,9 +87,12 @@ fn class_table(tested: &Tested, names: &[String]) -> Table {
     );
     Table {
         id: "classes".into(),
-        caption: "Test nodes by class. Precision: of those predicted to be in the class, the share that is. Recall: of \
-                  those in the class, the share that is found. F1: their harmonic mean. AUROC: the probability that a \
-                  node of the class is given a larger probability of it than another. A dash is a share of nothing, and \
+        caption: "Test nodes by class. Precision: of those predicted to be in the class, the share that is. Recall: \
+            of \
+                  those in the class, the share that is found. F1: their harmonic mean. AUROC: the probability that \
+                  a \
+                  node of the class is given a larger probability of it than another. A dash is a share of nothing, \
+                  and \
                   no part of the mean."
             .into(),
         columns: ["class", "test nodes", "precision", "recall", "F1", "AUROC", "average precision"].map(String::from).to_vec(),
@@ -140,12 +145,14 @@ fn calibration(found: &Assessment) -> Figure {
     Figure {
         id: "calibration".into(),
         caption: format!(
-            "Calibration on the test nodes: how often predictions are right, by how sure they are, with 95 % intervals. \
+            "Calibration on the test nodes: how often predictions are right, by how sure they are, with 95 % \
+             intervals. \
              Expected calibration error: {}.",
             ui::percent(error)
         ),
         alt: format!(
-            "Reliability diagram: on average the probability of the predicted class and the share that is right differ \
+            "Reliability diagram: on average the probability of the predicted class and the share that is right \
+             differ \
              by {}.",
             ui::percent(error)
         ),

@@ -22,7 +22,8 @@ pub fn render(report: &Report) -> String {
         let id = escape(&section.id);
         let blocks: String = section.blocks.iter().map(render_block).collect();
         format!(
-            "<section id=\"{id}\" aria-labelledby=\"{id}-heading\">\n<h2 id=\"{id}-heading\">{}</h2>\n{blocks}</section>\n",
+            "<section id=\"{id}\" aria-labelledby=\"{id}-heading\">\n<h2 \
+             id=\"{id}-heading\">{}</h2>\n{blocks}</section>\n",
             escape(&section.heading)
         )
     });
@@ -33,10 +34,13 @@ pub fn render(report: &Report) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
          script-src 'unsafe-inline'; img-src data:\">\n\
          <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>\n\
-         <a class=\"skip\" href=\"#content\">To the content</a>\n<div class=\"page\">\n<header>\n<div>\n<h1>{title}</h1>\n\
-         <p class=\"subtitle\">{}</p>\n</div>\n<button id=\"theme\" type=\"button\" hidden>Colours</button>\n</header>\n\
+         <a class=\"skip\" href=\"#content\">To the content</a>\n<div \
+         class=\"page\">\n<header>\n<div>\n<h1>{title}</h1>\n\
+         <p class=\"subtitle\">{}</p>\n</div>\n<button id=\"theme\" type=\"button\" \
+         hidden>Colours</button>\n</header>\n\
          <nav aria-label=\"Sections\"><ul>{}</ul></nav>\n<main id=\"content\">\n{}</main>\n\
-         <footer>Written by progap {}. To read exact values of a figure, point at it, or press the tab key and then the \
+         <footer>Written by progap {}. To read exact values of a figure, point at it, or press the tab key and then \
+         the \
          arrow keys. Figures and tables lie beside this page as files of their own.</footer>\n\
          </div>\n<div id=\"tip\" role=\"status\" hidden></div>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         colours(),
@@ -59,7 +63,8 @@ fn colours() -> String {
                         --c0:#4da3df;--c1:#f07f3c;--c2:#2fc096;--c3:#e29cc5;--c4:#f2b63f;--c5:#9ad5f6;--c6:#e7e9ec;\
                         --c7:#f0e442;--link:#7cc0f0;--tint:#1e2329;--caution:#33251a;color-scheme:dark;";
     format!(
-        ":root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {DARK} }} }}\n\
+        ":root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) \
+         {{ {DARK} }} }}\n\
          @media screen {{ :root[data-theme=dark] {{ {DARK} }} }}\n"
     )
 }
@@ -85,7 +90,8 @@ fn render_block(block: &Block) -> String {
             format!("<dl class=\"facts\">{}</dl>\n", facts.iter().map(row).collect::<String>())
         }
         Block::Code { name, text } => format!(
-            "<p class=\"code-name\">{0}</p>\n<pre tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><code>{1}</code></pre>\n",
+            "<p class=\"code-name\">{0}</p>\n<pre tabindex=\"0\" role=\"region\" \
+             aria-label=\"{0}\"><code>{1}</code></pre>\n",
             escape(name),
             escape(text.trim_end())
         ),
@@ -132,7 +138,8 @@ fn render_table(table: &Table, captioned: bool) -> String {
     let kind = if many { " class=\"many\"" } else { "" };
     let (whole, group, line) = (role("table"), role("rowgroup"), role("row"));
     format!(
-        "<div class=\"table\">\n{above}<div class=\"scroll{tall}\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">\n\
+        "<div class=\"table\">\n{above}<div class=\"scroll{tall}\" tabindex=\"0\" role=\"region\" \
+         aria-label=\"{caption}\">\n\
          <table{kind}{whole} aria-label=\"{caption}\">\n<thead{group}><tr{line}>{head}</tr></thead>\n<tbody{group}>\n\
          {rows}</tbody></table></div></div>\n"
     )
@@ -158,7 +165,8 @@ fn render_figure(figure: &Figure, panel: bool) -> String {
     };
     let wide = if panel { String::new() } else { picture("wide", plot::WIDE) };
     format!(
-        "<figure id=\"figure-{}\">\n{wide}{}<figcaption>{}</figcaption>\n<details><summary>The numbers as a table</summary>\n{}\
+        "<figure id=\"figure-{}\">\n{wide}{}<figcaption>{}</figcaption>\n<details><summary>The numbers as a \
+         table</summary>\n{}\
          </details>\n</figure>\n",
         escape(&figure.id),
         picture("narrow", plot::NARROW),

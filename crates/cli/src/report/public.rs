@@ -1,5 +1,5 @@
 //! The page of a release that anyone may see: functions of public inputs and noisy answers, and nothing else
-//! (docs/privacy.md#nothing-else-leaves). It is the same to the last byte whatever lies in `private/`.
+//! ([proof](progap_privacy::proofs::nothing_else_leaves)). It is the same to the last byte whatever lies in `private/`.
 
 use progap::{Level, Release, release};
 
@@ -38,7 +38,8 @@ pub fn of_release(release: &Release) -> Result<Report> {
     titled(release, sections)
 }
 
-const LEFT_OUT: &str = "This page may be seen by anyone: all of it follows from public inputs and from noisy answers that the \
+const LEFT_OUT: &str = "This page may be seen by anyone: all of it follows from public inputs and from noisy answers \
+    that the \
                         guarantee covers. For the data owner alone, and not on it:";
 
 fn left_out(release: &Release, open: bool) -> Vec<String> {
@@ -51,7 +52,8 @@ fn left_out(release: &Release, open: bool) -> Vec<String> {
         );
     } else if !release.has_labels() {
         list.push(
-            "precision and recall, thresholds, the confusion matrix and the calibration: the rows of the nodes were left \
+            "precision and recall, thresholds, the confusion matrix and the calibration: the rows of the nodes were \
+             left \
              out of this export, though labels are public at this level"
                 .into(),
         );

@@ -56,7 +56,8 @@ pub fn of_release(release: &Release, data: Option<&Dataset>) -> Result<Report> {
     titled(release, sections)
 }
 
-const OWNERS: &str = "The data owner alone: figures that the guarantee does not cover are marked where they stand. A page that \
+const OWNERS: &str = "The data owner alone: figures that the guarantee does not cover are marked where they stand. A \
+    page that \
                       anyone may see is made by progap report RELEASE --public.";
 
 /// The sections of a release's report under its title.
@@ -91,13 +92,16 @@ pub(super) fn guarantee(release: &Release) -> Result<Section> {
     if let (Some(epsilon), Some(delta)) = (statement.epsilon, statement.delta) {
         let delta = progap::delta::written(delta);
         blocks.push(Block::Paragraph(format!(
-            "In numbers: whatever someone may see or conclude from the release, its probability with the record is at \
+            "In numbers: whatever someone may see or conclude from the release, its probability with the record is \
+             at \
              most {:.3} times its probability without it, plus {delta}; and the other way round.",
             round_up(epsilon.exp(), 3)
         )));
         facts.extend([fact("epsilon", format!("{epsilon:.6}")), fact("delta", delta)]);
-        let both =
-            [("friendship", statement.epsilon_friendship), ("one direction", statement.epsilon_directed)];
+        let both = [
+            ("undirected edge", statement.epsilon_undirected),
+            ("one direction", statement.epsilon_directed),
+        ];
         facts.extend(both.into_iter().filter_map(|(unit, epsilon)| {
             Some(fact(&format!("epsilon, {unit}"), format!("{:.6}", round_up(epsilon?, 6))))
         }));
@@ -106,6 +110,7 @@ pub(super) fn guarantee(release: &Release) -> Result<Section> {
     if let Some(unit) = statement.unit {
         facts.push(fact("what one record is", format!("{unit}: {}", unit.neighbours())));
     }
+    facts.extend(statement.relation.as_deref().map(|name| fact("what an edge stands for", name)));
     if statement.private {
         let protects = catalogue::entry(release.settings()?.method).protects;
         facts.push(fact("what the method protects", protects));
@@ -224,7 +229,8 @@ pub(super) fn accuracy(
     Ok(section("accuracy", &heading, blocks))
 }
 
-pub(super) const UNPROTECTED: &str = "Computed from private labels, without noise: for the data owner alone. The guarantee does not \
+pub(super) const UNPROTECTED: &str = "Computed from private labels, without noise: for the data owner alone. The \
+    guarantee does not \
                            cover these numbers; a page without them is made by progap report RELEASE --public.";
 
 fn stage_figure(stages: &[f64], majority: Option<f64>, interval: impl Fn(f64) -> (f64, f64)) -> Figure {
@@ -242,9 +248,11 @@ fn stage_figure(stages: &[f64], majority: Option<f64>, interval: impl Fn(f64) ->
     };
     Figure {
         id: "stages".into(),
-        caption: "Test accuracy after each stage of training, with 95 % intervals; the first stage knows the features \
+        caption:
+            "Test accuracy after each stage of training, with 95 % intervals; the first stage knows the \
+            features \
                   alone."
-            .into(),
+                .into(),
         alt: format!(
             "Bars: test accuracy is {} by features alone and {} after the last stage.",
             ui::percent(first),
@@ -261,7 +269,8 @@ fn without_labels(release: &Release) -> Section {
         return section("classes", "Class by class", vec![Block::Paragraph(text.into())]);
     }
     let text = "Labels are private at node level and not part of the release, so precision and recall, \
-                thresholds, the confusion matrix and the calibration are not shown here. Whoever holds the data can add \
+                thresholds, the confusion matrix and the calibration are not shown here. Whoever holds the data can \
+                add \
                 them with progap report RELEASE --data DATASET; that page then is for the data owner alone.";
     section("classes", "Class by class", vec![Block::Paragraph(text.into())])
 }
@@ -362,7 +371,8 @@ fn cost_section(release: &Release, cost: Option<Cost>) -> Section {
             blocks.push(Block::Facts(facts));
             if release.statement.unit.is_some() {
                 blocks.push(Block::Paragraph(
-                    "For the data owner alone: these depend on the data, and the guarantee does not cover them. progap export \
+                    "For the data owner alone: these depend on the data, and the guarantee does not cover them. \
+                     progap export \
                      leaves them out."
                         .into(),
                 ));
@@ -408,7 +418,8 @@ pub(super) fn settings_section(release: &Release, file: &str) -> Result<Section>
     });
     blocks.push(Block::Paragraph(match config.settings.seed {
         Some(_) => "The seed makes the run repeatable to the last bit, and its noise removable.".into(),
-        None => "The noise will be new, so the results differ a little; and a further run on the same data spends its \
+        None => "The noise will be new, so the results differ a little; and a further run on the same data spends \
+            its \
                  budget once more."
             .to_string(),
     }));

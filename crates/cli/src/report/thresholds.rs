@@ -50,7 +50,8 @@ fn precision_recall(tested: &Tested, curve: &Curve, class: usize) -> Figure {
     Figure {
         id: "precision-recall".into(),
         caption: format!(
-            "Precision against recall, from the largest threshold to the smallest. Average precision {average}; dotted, \
+            "Precision against recall, from the largest threshold to the smallest. Average precision {average}; \
+             dotted, \
              the precision of flagging at random."
         ),
         alt: format!(
@@ -126,7 +127,8 @@ fn table(curve: &Curve) -> Table {
     Table {
         id: "thresholds".into(),
         caption: "What thresholds find: nodes with at least that probability of the class are flagged, those with \
-                  equal probabilities together. Precision: of those flagged, the share that is in the class. Recall: of \
+                  equal probabilities together. Precision: of those flagged, the share that is in the class. Recall: \
+                  of \
                   the class, the share that is flagged; both with 95 % intervals (Wilson). Lift: how many times as \
                   frequent the class is among those flagged as among all."
             .into(),

@@ -8,8 +8,8 @@ use progap_graph::read::encoding::Encoding;
 use super::{DEFAULT_FOLDER, DataSource};
 
 impl DataSource {
-    /// The options that say which data these are, as one would type them after `--data`: not the split, which changes no
-    /// identity.
+    /// The options that say which data these are, as one would type them after `--data`: not the split, which changes
+    /// no identity.
     pub fn as_arguments(&self) -> Vec<String> {
         fn flag(name: &str, value: Option<String>) -> impl Iterator<Item = String> {
             value.into_iter().flat_map(move |value| [format!("--{name}"), value])

@@ -34,8 +34,8 @@ pub fn print(text: &str) -> Outcome {
     Ok(())
 }
 
-/// A text that does nothing to a terminal: names come from files, and may hold sequences that move the cursor, change the
-/// title or hide a line. Control characters are shown as what they are; line ends and tabs stay.
+/// A text that does nothing to a terminal: names come from files, and may hold sequences that move the cursor, change
+/// the title or hide a line. Control characters are shown as what they are; line ends and tabs stay.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_direction(c);
     if !text.contains(harmful) {

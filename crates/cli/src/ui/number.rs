@@ -1,7 +1,7 @@
 //! Bounds and noise, as every command writes them.
 
-/// The noise of a query: `noise` with its sensitivity. Of a query of batches the multiplier, which does not depend on the grid to which its
-/// sums are rounded, so that it is known before there is a model.
+/// The noise of a query: `noise` with its sensitivity. Of a query of batches the multiplier, which does not depend on
+/// the grid to which its sums are rounded, so that it is known before there is a model.
 pub fn noise_in_words((noise, sensitivity): (f64, f64), multiplier: f64, sampling_rate: f64) -> String {
     match sampling_rate < 1.0 {
         false => format!("noise {} for sensitivity {}", up(noise), short(sensitivity)),

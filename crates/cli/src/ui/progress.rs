@@ -15,7 +15,8 @@ pub fn spinner(message: String) -> Spinner {
     Spinner(bar)
 }
 
-/// Draws a bar again and again, where it is seen. That takes a thread, and a machine that starts none must not stop the work.
+/// Draws a bar again and again, where it is seen. That takes a thread, and a machine that starts none must not stop the
+/// work.
 fn tick(bar: &ProgressBar, every: Duration) {
     if bar.is_hidden() {
         return;

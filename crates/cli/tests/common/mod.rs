@@ -100,7 +100,7 @@ pub fn put(folder: &Path, files: &[(&str, &[u8])]) {
     }
 }
 
-/// A small data set as tables: three people, two classes, a directed edge and a friendship.
+/// A small data set as tables: three people, two classes, a directed edge and an undirected edge.
 pub fn put_tables(folder: &Path) {
     let nodes = "id,label,age,town,split\nann,x,30,Ayr,train\nbob,y,40,Bath,val\ncem,x,50,Ayr,test\n";
     let edges = "source,target\nann,bob\nbob,ann\nbob,cem\n";

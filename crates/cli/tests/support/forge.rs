@@ -1,5 +1,5 @@
-//! Consistent forgeries of a release: one value of one file is changed, and every checksum is made right again. Each must be found
-//! by `verify`, or be of a field that it lists as claimed.
+//! Consistent forgeries of a release: one value of one file is changed, and every checksum is made right again. Each
+//! must be found by `verify`, or be of a field that it lists as claimed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,8 +34,8 @@ impl std::ops::AddAssign for Tally {
 /// The public files that are forged, where they are there.
 const FILES: [&str; 5] = ["privacy.json", "config.toml", "metrics.json", "manifest.json", "export.json"];
 
-/// Forges every value of every public file of a release in every way, each `every`-th of all forgeries from the `first`-th on. The
-/// release is left as it was.
+/// Forges every value of every public file of a release in every way, each `every`-th of all forgeries from the
+/// `first`-th on. The release is left as it was.
 ///
 /// # Errors
 /// The forgeries that went unnoticed.
@@ -241,7 +241,7 @@ fn same(one: &Value, other: &Value) -> bool {
 /// The other choice where a text is one of a few.
 fn flipped(text: &str) -> &str {
     const CHOICES: [&[&str]; 11] = [
-        &["progap", "mlp", "gap", "sage"],
+        &["progap-labels", "progap", "mlp", "gap", "sage"],
         &["none", "edge", "node"],
         &["labels", "embeddings", "auto"],
         &["weight", "cap", "sample"],
@@ -264,7 +264,7 @@ fn flipped(text: &str) -> &str {
 pub fn releases(place: &Path) -> Vec<PathBuf> {
     use progap::Settings;
     use progap::release::{Exported, export};
-    use progap::settings::{Level, Method};
+    use progap::settings::{Level, MethodKind};
     use progap_graph::synth::SocialNetwork;
     let data = SocialNetwork::new(240).edges(2400).classes(3).seed(1).generate().expect("a network");
     let data = data.or_random_split(progap_graph::Ratios::default(), 1).expect("a split");
@@ -276,7 +276,7 @@ pub fn releases(place: &Path) -> Vec<PathBuf> {
         progap::train(&data, &settings).into_folder(&folder).expect("trained");
         made.push(folder.clone());
         for rows in [false, true] {
-            if method == Method::Progap && !(rows && level == Level::Node) {
+            if method == MethodKind::ProgapLabels && !(rows && level == Level::Node) {
                 let out = place.join(format!("{method}-{level}-export-{rows}"));
                 let exported = Exported { date: "2026-01-31".parse().expect("a day"), rows };
                 export(&folder, &out, exported, &mut |_| Ok("a page".into()), None).expect("exported");

@@ -1,5 +1,5 @@
-//! Folders that a stranger may send: links, pipes, files without end, lists of other people's files. Every command that reads them
-//! must refuse, soon, and without reading anything outside.
+//! Folders that a stranger may send: links, pipes, files without end, lists of other people's files. Every command that
+//! reads them must refuse, soon, and without reading anything outside.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -186,7 +186,8 @@ impl Range<'_> {
         copy(&self.at("release"), &self.at("hostile"));
         self.put(file, kind);
         for command in ["verify", "predict", "report", "export", "inspect"] {
-            // Time and memory of training are opened by whoever shows or checks them; a link or a pipe is refused by all.
+            // Time and memory of training are opened by whoever shows or checks them; a link or a pipe is refused by
+            // all.
             let unread = file == "private/cost.json" && matches!(command, "predict" | "export" | "inspect");
             let special = matches!(
                 kind,

@@ -9,6 +9,8 @@
 //! | `fb-100-clean` | the same without the people whose year is missing |
 //! | `reddit` | posts, connected by common commenters |
 //! | `amazon` | products, connected by common buyers (ogbn-products) |
+//! | `roman-empire`, `amazon-ratings`, `minesweeper`, `tolokers`, `questions` | graphs whose neighbours seldom share a class |
+//! | `chameleon-filtered`, `squirrel-filtered` | the same, pages of an encyclopaedia |
 //!
 //! ```
 //! use progap_graph::named;
@@ -23,6 +25,7 @@
 mod checksum;
 #[cfg(feature = "fetch")]
 pub mod fetch;
+mod heterophilous;
 mod schools;
 
 use std::path::{Path, PathBuf};
@@ -34,7 +37,7 @@ pub use schools::SCHOOLS;
 
 use crate::read::facebook100::{self, Missing, Recipe};
 use crate::read::{LoadOptions, ogbn, reddit};
-use crate::{Dataset, Problem, Result, prepare, synth};
+use crate::{Dataset, Error, Problem, Remedy, Result, prepare, synth};
 
 /// A data set that has a name.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,6 +74,8 @@ pub enum Origin {
     Reddit,
     /// The benchmark ogbn-products.
     Amazon,
+    /// A graph whose neighbours seldom share a class, with its own splits.
+    Heterophilous,
 }
 
 /// A file to download.
@@ -185,8 +190,7 @@ pub fn find(name: &str) -> Result<Entry> {
         .collect();
     nearest.sort_unstable();
     let nearest: Vec<&str> = nearest.iter().take(3).map(|&(_, name)| name).collect();
-    let message = format!("no data set is called {name:?}; the nearest names are {}", nearest.join(", "));
-    Err(Problem::NotRecognised(message).into())
+    Err(Problem::UnknownName { name: name.into(), nearest: nearest.join(", ") }.into())
 }
 
 /// Whether a name is one of a data set, rather than a path.
@@ -241,6 +245,7 @@ pub fn load(name: &str, data_dir: &Path, options: &LoadOptions) -> Result<Datase
             let min_count = options.min_class_count.unwrap_or(ogbn::MIN_CLASS_COUNT);
             prepare::prepare_as_published(ogbn::read(folder_of(&paths))?, min_count, options.seed)?
         }
+        Origin::Heterophilous => return Ok(crate::read::load(&paths[0], options)?.named(entry.name)),
     };
     options.expect_weights(&dataset)?;
     options.direction.apply(dataset.named(entry.name))
@@ -276,7 +281,7 @@ fn absent(entry: &Entry, data_dir: &Path, present: &[PathBuf]) -> crate::Error {
             present => present.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
         },
     };
-    problem.into()
+    Error::from(problem).remedy(Remedy::Fetch(name.clone()))
 }
 
 /// A file in the data folder: at its own place, in the folders where others put it, or in the folder itself.
@@ -321,7 +326,7 @@ fn entries() -> Vec<Entry> {
         },
         Entry {
             name: "facebook".into(),
-            summary: "friendships at one school (UIllinois20), to predict the year".into(),
+            summary: "Facebook network of one school (UIllinois20), to predict the year".into(),
             expected: Some(Counts { nodes: 26_406, edges: 2_117_924, features: 501, classes: 6 }),
             ..school_entry("UIllinois20")
         },
@@ -374,6 +379,7 @@ fn entries() -> Vec<Entry> {
             expected: Some(Counts { nodes: 1_790_731, edges: 80_966_832, features: 100, classes: 10 }),
         },
     ];
+    entries.extend(heterophilous::entries());
     entries.extend(SCHOOLS.iter().map(|school| school_entry(school)));
     entries
 }
@@ -381,7 +387,7 @@ fn entries() -> Vec<Entry> {
 fn school_entry(school: &'static str) -> Entry {
     Entry {
         name: format!("fb:{school}"),
-        summary: format!("friendships at {school}, to predict the year"),
+        summary: format!("Facebook network of {school}, to predict the year"),
         source: Origin::School(school),
         origin: FACEBOOK_ORIGIN,
         licence: FACEBOOK_LICENCE,
@@ -400,11 +406,11 @@ fn all_schools_entry(name: &str, clean: bool) -> Entry {
         name: name.into(),
         summary: match clean {
             false => {
-                "friendships at all schools that are present, to predict the year; as published, so a \
+                "Facebook networks of all schools that are present, to predict the year; as published, so a \
                       missing year is a class of its own"
             }
             true => {
-                "friendships at all schools that are present, to predict the year, without people whose year \
+                "Facebook networks of all schools that are present, to predict the year, without people whose year \
                      is missing"
             }
         }
@@ -459,10 +465,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let list = list(folder.path());
         let mut names: Vec<&str> = list.iter().map(|(entry, _)| &*entry.name).collect();
-        assert_eq!(names.len(), 106);
+        assert_eq!(names.len(), 113);
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), 106);
+        assert_eq!(names.len(), 113);
         assert!(list[1..].iter().all(|(_, presence)| *presence == Presence::Absent));
         assert_eq!(list[0].1, Presence::Generated);
     }

@@ -13,10 +13,11 @@ pub struct ColumnChoices {
     /// Where not empty, only these become features.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keep: Vec<String>,
-    /// These become no features.
+    /// Columns to ignore.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drop: Vec<String>,
-    /// The largest number of categories of a column that says no number of its own; the others are one category, `other`.
+    /// The largest number of categories of a column that says no number of its own; the others are one category,
+    /// `other`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_categories: Option<usize>,
     /// The labels that stand for "not known", in place of the usual words and of -1.
@@ -49,7 +50,8 @@ pub struct ColumnChoice {
     /// Which part of a date comes first; where nothing is said, the column's values decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<DateOrder>,
-    /// Whether numbers or dates may be missing: then a feature says where, whether or not one is; else a missing one is an error.
+    /// Whether numbers or dates may be missing: then a feature says where, whether or not one is; else a missing one is
+    /// an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<bool>,
     /// How many columns the words of a text are hashed to.

@@ -1,10 +1,10 @@
 //! Edge lists: a line for each edge with two ids, as SNAP and many others publish graphs, beside a list of labels.
 //!
-//! Lines that begin with `#`, `%` or `//` are comments, and a first line of names is a header; ids are separated by blanks, tabs, commas or
-//! semicolons. What
-//! follows the second one is the weight of the edge where weights are asked for, and else not read. The list of labels has an id and a label in each line. Nodes are those of either
-//! list: one without a label is [`UNLABELLED`](crate::UNLABELLED). Those of the list of labels come first, as it has them, then the others in the order
-//! of their ids. There are no features.
+//! Lines that begin with `#`, `%` or `//` are comments, and a first line of names is a header; ids are separated by
+//! blanks, tabs, commas or semicolons. What follows the second one is the weight of the edge where weights are asked
+//! for, and else not read. The list of labels has an id and a label in each line. Nodes are those of either list: one
+//! without a label is [`UNLABELLED`](crate::UNLABELLED). Those of the list of labels come first, as it has them, then
+//! the others in the order of their ids. There are no features.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};

@@ -1,4 +1,4 @@
-//! Facebook100: the friendships and attributes of a hundred American colleges in September 2005, one `.mat`
+//! Facebook100: the edges and attributes of a hundred American colleges in September 2005, one `.mat`
 //! file per school, prepared as in the published experiments.
 //!
 //! A file holds the sparse matrix `A` (used as a pattern: entries may be other than 1) and the table
@@ -173,7 +173,7 @@ impl School {
         Ok(School { graph, codes })
     }
 
-    /// Friendships, in both directions.
+    /// Undirected edges, in both directions.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
@@ -192,7 +192,7 @@ fn to_graph(array: Array) -> Result<Graph> {
         Array::Other(found) => return Err(wrong_kind(found, "a sparse matrix")),
     };
     if rows != columns {
-        let message = format!("the matrix of friendships is {rows} x {columns}, not square");
+        let message = format!("the adjacency matrix is {rows} x {columns}, not square");
         return Err(Problem::Invalid(message).into());
     }
     let graph = Graph::from_rows(offsets, row_indices)?;
@@ -361,6 +361,7 @@ impl People {
             feature_names,
             numbers: vec![],
             undeclared: vec![],
+            relation: None,
             split: Some(split),
             node_ids,
         })?;

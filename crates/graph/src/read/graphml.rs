@@ -1,8 +1,8 @@
 //! GraphML, as NetworkX, igraph, Gephi and yEd write it.
 //!
 //! The values of a node become the columns of a node table, under the names of their keys: all that is said of tables
-//! holds for them. Nodes come in the order of their ids. `edgedefault="undirected"` gives each edge its edge back. Edges of nested graphs, hyperedges and ports are
-//! not read.
+//! holds for them. Nodes come in the order of their ids. `edgedefault="undirected"` gives each edge its edge back.
+//! Edges of nested graphs, hyperedges and ports are not read.
 
 mod xml;
 

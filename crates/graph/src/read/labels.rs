@@ -13,8 +13,8 @@ pub(crate) struct Classes {
 pub(crate) const MISSING: i64 = i64::MIN;
 
 /// Classes from label numbers: the numbers that occur, ascending, each with its number as its name. [`MISSING`] is no
-/// class, and neither is what `unknown` lists; where it lists nothing, -1 is no class and any other negative number an error, at
-/// `place(position)`.
+/// class, and neither is what `unknown` lists; where it lists nothing, -1 is no class and any other negative number an
+/// error, at `place(position)`.
 pub(crate) fn classes_that_occur(
     numbers: &mut [i64],
     unknown: Option<&[String]>,
@@ -59,18 +59,19 @@ fn set_missing(numbers: &mut [i64], is_unknown: impl Fn(i64) -> bool) {
 }
 
 /// A label with fewer different values than this may be a class.
-const LEAST_VALUES: usize = 20;
+const MIN_VALUES: usize = 20;
 /// Fewer labelled nodes than this may have a class each, where classes are no fractions.
-const LEAST_LABELLED: usize = 100;
+const MIN_LABELLED: usize = 100;
 
-/// Whether labels are classes: there is one, and they are not measurements or names, of which nearly every node has its own.
+/// Whether labels are classes: there is one, and they are not measurements or names, of which nearly every node has its
+/// own.
 ///
 /// The quantities that decide are public at every level: the list of classes and the number of labelled nodes.
 pub(crate) fn check_classes(labels: &[u32], names: &[String]) -> std::result::Result<(), Problem> {
     if names.is_empty() {
         return Err(Problem::Empty("classes"));
     }
-    if names.len() < LEAST_VALUES {
+    if names.len() < MIN_VALUES {
         return Ok(());
     }
     let number = |name: &String| name.trim().parse::<f64>().ok().filter(|number| number.is_finite());
@@ -79,7 +80,7 @@ pub(crate) fn check_classes(labels: &[u32], names: &[String]) -> std::result::Re
     let labelled = labels.iter().filter(|&&label| label != UNLABELLED).count();
     let unique = match fractions {
         true => 2 * names.len() > labelled,
-        false => labelled >= LEAST_LABELLED && 10 * names.len() > 9 * labelled,
+        false => labelled >= MIN_LABELLED && 10 * names.len() > 9 * labelled,
     };
     match unique {
         true => Err(Problem::NoClasses { values: names.len() as u64, nodes: labelled as u64 }),

@@ -37,10 +37,10 @@ pub struct LoadOptions {
     pub source_column: Option<String>,
     /// The name of the target column of an edge table; `target` if not given.
     pub target_column: Option<String>,
-    /// Where the weights of edges stand: a column of an edge table, an attribute of edges, an array; the usual name `weight` stands for
-    /// all names that are known. Without it every edge is as good as any other.
+    /// Where the weights of edges stand: a column of an edge table, an attribute of edges, an array; the usual name
+    /// `weight` stands for all names that are known. Without it every edge is as good as any other.
     pub weights: Option<EdgeWeights>,
-    /// Number columns of a node table that are categories all the same.
+    /// Numeric columns of a node table to treat as categorical.
     pub categorical: Vec<String>,
     /// Further choices about the columns of a node table.
     pub columns: ColumnChoices,
@@ -52,8 +52,8 @@ pub struct LoadOptions {
     pub npz: NpzOptions,
     /// The list of labels that goes with an edge list.
     pub label_file: Option<PathBuf>,
-    /// Whether the first line of a list or table of edges, and of a list of labels, is a header; where nothing is said, it tells
-    /// itself, or is asked about.
+    /// Whether the first line of a list or table of edges, and of a list of labels, is a header; where nothing is said,
+    /// it tells itself, or is asked about.
     pub header: Option<bool>,
     /// The encoding of files of text; UTF-8 if not given.
     pub encoding: Option<Encoding>,
@@ -175,8 +175,8 @@ pub fn describe_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Resul
     finish(table::describe_pair(nodes, edges, options)?, nodes, options)
 }
 
-/// Puts nodes into the order of their ids, names the data set after its path where it has no name, and takes the user's word on
-/// directions and units.
+/// Puts nodes into the order of their ids, names the data set after its path where it has no name, and takes the user's
+/// word on directions and units.
 fn finish(described: Described, path: &Path, options: &LoadOptions) -> Result<Described> {
     let Described { dataset, columns } = described;
     options.expect_weights(&dataset).in_file(path)?;
@@ -186,14 +186,16 @@ fn finish(described: Described, path: &Path, options: &LoadOptions) -> Result<De
     Ok(Described { dataset: options.direction.apply(named).in_file(path)?, columns })
 }
 
-/// The order in which a file lists nodes may follow edges: that of their ids does not. A new order takes the data into memory.
+/// The order in which a file lists nodes may follow edges: that of their ids does not. A new order takes the data into
+/// memory.
 fn in_order(dataset: Dataset) -> Result<Dataset> {
     let is_mapped = dataset.graph().held_bytes() < dataset.graph().bytes();
     if is_mapped
         && store::is_mapping_bounded()
         && order::of_ids(dataset.node_ids(), dataset.nodes()).is_some()
     {
-        let message = "its nodes do not stand in the order of their ids, and to sort them takes all of it into memory: convert it \
+        let message = "its nodes do not stand in the order of their ids, and to sort them takes all of it into \
+            memory: convert it \
                        first, without a bound";
         return Err(Problem::Invalid(message.into()).into());
     }
@@ -328,8 +330,8 @@ fn without_text(path: &Path) -> Option<&'static str> {
     kinds.into_iter().find_map(|(ending, kind)| has_ending(path, ending).then_some(kind))
 }
 
-/// The name that a path suggests: the file's name without its endings; that of its folder, where the file is called as files of any
-/// graph are.
+/// The name that a path suggests: the file's name without its endings; that of its folder, where the file is called as
+/// files of any graph are.
 pub fn name_of(path: &Path) -> String {
     const OF_ANY: [&str; 5] = ["nodes", "target", "edges", "labels", "features"];
     // A folder may be given without its name, as `.` is.
@@ -346,8 +348,8 @@ pub fn name_of(path: &Path) -> String {
     if of_any { folder().unwrap_or(stem) } else { stem }
 }
 
-/// The attribute of edges that holds their weights, of which a function says whether there is one: the one that is asked for, else one
-/// that looks like it.
+/// The attribute of edges that holds their weights, of which a function says whether there is one: the one that is
+/// asked for, else one that looks like it.
 fn edge_attribute(options: &LoadOptions, is_there: impl Fn(&str) -> bool) -> Option<&str> {
     let known = ["weight", "weights", "edge_weight"].into_iter();
     options.weights.as_ref().map(EdgeWeights::name).into_iter().chain(known).find(|name| is_there(name))

@@ -1,7 +1,8 @@
 //! Node-link JSON, as NetworkX (`node_link_data`), D3 and many web tools write it.
 //!
-//! The values of a node become the columns of a node table: all that is said of tables holds for them. Nodes come in the order of their ids. Edges stand under `edges` or
-//! `links`; unless `"directed": true`, each edge gets its edge back.
+//! The values of a node become the columns of a node table: all that is said of tables holds for them. Nodes come in
+//! the order of their ids. Edges stand under `edges` or `links`; unless `"directed": true`, each edge gets its edge
+//! back.
 
 use std::collections::BTreeSet;
 use std::path::Path;

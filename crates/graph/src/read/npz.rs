@@ -1,7 +1,7 @@
 //! `.npz` archives of NumPy arrays, and adjacency matrices as `scipy.sparse.save_npz` writes them.
 //!
-//! A data set is one archive with these arrays; [`ArrayNames`] gives them other names, and those that other people's files
-//! use are known:
+//! A data set is one archive with these arrays; [`ArrayNames`] gives them other names, and those that other people's
+//! files use are known:
 //!
 //! | array | meaning | also |
 //! |---|---|---|
@@ -18,8 +18,8 @@
 //! The heterophilous benchmark graphs (`node_features`, `node_labels`, `edges`, ten masks) list every edge once; as the
 //! benchmark's own loader does, each gets its edge back, unless the file's name says `directed`.
 //!
-//! A SciPy matrix in compressed rows that was pickled under one of these names (`adj_matrix`, `node_attr`) is read without running the
-//! pickle; other pickled objects are not.
+//! A SciPy matrix in compressed rows that was pickled under one of these names (`adj_matrix`, `node_attr`) is read
+//! without running the pickle; other pickled objects are not.
 //!
 //! The plain layout of `scipy.sparse.save_npz` holds an adjacency matrix alone: put it as `adj.npz` (or
 //! `adjacency.npz`) into a folder with a second `.npz` that holds the arrays about nodes, and load the folder.
@@ -51,8 +51,8 @@ use super::table::{LabelColumn, Labels};
 use crate::error::InFile;
 use crate::graph::check_offsets;
 use crate::{
-    Dataset, DatasetParts, EdgeWeights, Features, Graph, NodeIds, NumberColumn, Place, Problem, Result,
-    Undeclared, file, scale, transform,
+    Dataset, DatasetParts, EdgeWeights, Features, Graph, NodeIds, NumberColumn, Place, Problem, Remedy,
+    Result, Undeclared, file, scale, transform,
 };
 
 /// The user's choices about an archive: which arrays are what, and which of several splits is meant.
@@ -62,7 +62,8 @@ pub struct NpzOptions {
     pub arrays: ArrayNames,
     /// The number of the split, from 0, where there are several.
     pub mask: Option<usize>,
-    /// The array of weights, see [`LoadOptions::weights`](super::LoadOptions::weights); those of sparse rows are their entries.
+    /// The array of weights, see [`LoadOptions::weights`](super::LoadOptions::weights); those of sparse rows are their
+    /// entries.
     pub weights: Option<EdgeWeights>,
     /// The labels that stand for "not known", see [`ColumnChoices::unknown`](super::columns::ColumnChoices::unknown).
     pub unknown: Option<Vec<String>>,
@@ -161,8 +162,8 @@ pub(super) fn open(path: &Path) -> Result<BufReader<File>> {
     Ok(BufReader::with_capacity(1 << 18, file::open(path)?))
 }
 
-/// A data set from an archive whose edges are its own, or come from another file; and whether the layout is one that lists
-/// every edge once.
+/// A data set from an archive whose edges are its own, or come from another file; and whether the layout is one that
+/// lists every edge once.
 fn read_nodes<R: Read + Seek>(
     archive: &mut Archive<R>,
     graph: Option<Graph>,
@@ -176,7 +177,8 @@ fn read_nodes<R: Read + Seek>(
                  adj.npz into a folder with a second .npz that holds y and x, and load the folder",
             ),
             false => archive.missing("array \"y\" (the label of each node)"),
-        });
+        }
+        .remedy(Remedy::Array("labels")));
     };
     let Classes { labels, names } = read_classes(archive, label_key, options.unknown.as_deref())?;
     let nodes = labels.len() as u64;
@@ -218,6 +220,7 @@ fn read_nodes<R: Read + Seek>(
         feature_names,
         numbers,
         undeclared,
+        relation: None,
         split,
         node_ids,
     })?;
@@ -309,9 +312,9 @@ fn read_features<R: Read + Seek>(archive: &mut Archive<R>, layout: &Layout, node
         }
         (Some(key), None) => Dense::read(archive.require(key, "features")?, nodes),
         (None, Some(prefix)) => Ok(read_sparse_features(archive, prefix, nodes)?.into()),
-        (None, None) if may_be_features(archive, layout, nodes) => {
-            Err(archive.missing("array \"x\" of features, and no sparse rows \"x_indptr\" either"))
-        }
+        (None, None) if may_be_features(archive, layout, nodes) => Err(archive
+            .missing("array \"x\" of features, and no sparse rows \"x_indptr\" either")
+            .remedy(Remedy::Array("features"))),
         (None, None) => Ok(Features::dense(nodes as usize, 0, vec![])?.into()),
     }
 }
@@ -434,9 +437,9 @@ fn read_edges<R: Read + Seek>(
                 Some(weights) => weights::read_rows(archive, keys, nodes, weights, true),
             }
         }
-        (None, None) => {
-            Err(archive.missing("array \"edge_index\" of edges, and no sparse rows \"adj_indptr\" either"))
-        }
+        (None, None) => Err(archive
+            .missing("array \"edge_index\" of edges, and no sparse rows \"adj_indptr\" either")
+            .remedy(Remedy::Array("edges"))),
     }
 }
 

@@ -8,7 +8,8 @@
 //! | `node-label` | the label of each node |
 //! | `node-feat` | the features of each node |
 //!
-//! The edges stand in one direction; as in the benchmark's own loader, each gets its edge back (a self-loop stands twice, too).
+//! The edges stand in one direction; as in the benchmark's own loader, each gets its edge back (a self-loop stands
+//! twice, too).
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -39,8 +40,8 @@ pub(super) fn find(folder: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Reads any data set in this layout: labels that may be missing, features where there are some, and the benchmark's own split
-/// where it lies beside (`split/time/train.csv.gz` and so on).
+/// Reads any data set in this layout: labels that may be missing, features where there are some, and the benchmark's
+/// own split where it lies beside (`split/time/train.csv.gz` and so on).
 ///
 /// As the benchmark's own loader does, each edge gets its edge back, unless the split is by `time`: the graphs split so
 /// (arxiv, papers100M) are directed.
@@ -165,6 +166,7 @@ fn assemble(name: String, graph: Graph, features: Features, classes: Classes) ->
         feature_names: vec![],
         numbers: vec![],
         undeclared: vec![],
+        relation: None,
         split: None,
         node_ids: NodeIds::Position,
     })

@@ -59,6 +59,7 @@ pub fn read(folder: &Path) -> Result<Dataset> {
         feature_names: vec![],
         numbers: vec![],
         undeclared: vec![],
+        relation: None,
         split: None,
         node_ids,
     };

@@ -101,7 +101,8 @@ pub(super) fn starts(sections: &[Section], alignment: usize) -> (Vec<usize>, usi
     (starts, end)
 }
 
-/// Writes header, table and sections, these at multiples of `alignment`. The first two come last, when the checksums are known.
+/// Writes header, table and sections, these at multiples of `alignment`. The first two come last, when the checksums
+/// are known.
 pub(super) fn write(
     version: u32,
     sections: &[Section],

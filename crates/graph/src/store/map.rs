@@ -1,12 +1,13 @@
-//! Mapping a file into memory, and what happens when another program cuts it short: the unsafe operations of this crate.
+//! Mapping a file into memory, and what happens when another program cuts it short: the unsafe operations of this
+//! crate.
 
 use std::fs::File;
 use std::io;
 
 use memmap2::{Mmap, MmapOptions};
 
-/// Maps a whole file, read-only and private. With `at_once` its pages are looked up at once rather than one fault at a time, and are in
-/// memory then.
+/// Maps a whole file, read-only and private. With `at_once` its pages are looked up at once rather than one fault at a
+/// time, and are in memory then.
 pub(super) fn map(file: &File, at_once: bool) -> io::Result<Mmap> {
     let mut options = MmapOptions::new();
     if at_once {
@@ -29,8 +30,8 @@ pub(super) struct Piece<'a> {
     pub length: usize,
 }
 
-/// Maps pieces of several files, read-only and private, as if they were one file of this many bytes. The pieces must begin at whole pages, in
-/// their files and among each other; their files must have the bytes.
+/// Maps pieces of several files, read-only and private, as if they were one file of this many bytes. The pieces must
+/// begin at whole pages, in their files and among each other; their files must have the bytes.
 #[cfg(unix)]
 pub(super) fn map_together(length: usize, pieces: &[Piece<'_>], at_once: bool) -> io::Result<Mmap> {
     use std::os::fd::AsRawFd;
@@ -50,9 +51,9 @@ pub(super) fn map_together(length: usize, pieces: &[Piece<'_>], at_once: bool) -
         if end.is_none() {
             return Err(io::Error::other("a piece lies outside of what is mapped"));
         }
-        // SAFETY: the piece replaces pages that were just reserved, lie inside of the reservation and were never read: nothing else is
-        // there. The reservation owns the addresses, and gives back all of them when it is dropped. As for `map`, what is mapped is
-        // read-only, on the condition that `store::open` states.
+        // SAFETY: the piece replaces pages that were just reserved, lie inside of the reservation and were never read:
+        // nothing else is there. The reservation owns the addresses, and gives back all of them when it is dropped. As
+        // for `map`, what is mapped is read-only, on the condition that `store::open` states.
         let placed = unsafe {
             libc::mmap(
                 reserved.as_ptr().add(piece.at).cast_mut().cast(),
@@ -73,13 +74,13 @@ pub(super) fn map_together(length: usize, pieces: &[Piece<'_>], at_once: bool) -
 /// Gives the pages of a mapping back to the system; who reads them again gets them from the file again.
 #[cfg(target_os = "linux")]
 pub(super) fn give_back(map: &Mmap) -> io::Result<()> {
-    // SAFETY: this is unsound where it loses what was written to a mapping. This one is of a file and read-only: its pages hold what the
-    // file holds, before and after.
+    // SAFETY: this is unsound where it loses what was written to a mapping. This one is of a file and read-only: its
+    // pages hold what the file holds, before and after.
     unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) }
 }
 
-/// From now on a program that reads a mapped file which was cut short ends with these words and exit code 1, not by a signal. For
-/// programs, at their start; a library leaves that to them.
+/// From now on a program that reads a mapped file which was cut short ends with these words and exit code 1, not by a
+/// signal. For programs, at their start; a library leaves that to them.
 ///
 /// # Errors
 /// A system that takes no handlers.
@@ -91,8 +92,8 @@ pub fn exit_on_truncated_map(words: &'static str) -> io::Result<()> {
 
     extern "C" fn end(_: libc::c_int) {
         let words = WORDS.get().copied().unwrap_or_default();
-        // SAFETY: a handler may do only what is safe at any moment. `write` and `_exit` are, the text lives as long as the
-        // program, reading it takes no lock, and nothing that was interrupted goes on.
+        // SAFETY: a handler may do only what is safe at any moment. `write` and `_exit` are, the text lives as long as
+        // the program, reading it takes no lock, and nothing that was interrupted goes on.
         unsafe {
             libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len());
             libc::_exit(1);
@@ -101,8 +102,8 @@ pub fn exit_on_truncated_map(words: &'static str) -> io::Result<()> {
 
     WORDS.get_or_init(|| words);
     let handler: extern "C" fn(libc::c_int) = end;
-    // SAFETY: the handler has the type that the system calls. It replaces the standard library's, which for this signal would
-    // only let the program die.
+    // SAFETY: the handler has the type that the system calls. It replaces the standard library's, which for this signal
+    // would only let the program die.
     match unsafe { libc::signal(libc::SIGBUS, handler as libc::sighandler_t) } {
         libc::SIG_ERR => Err(io::Error::last_os_error()),
         _ => Ok(()),

@@ -21,10 +21,10 @@
 //! | 40..48 | zero |
 //!
 //! Sections: `meta` (JSON: name, class and feature names, number of feature columns, columns of numbers in units of
-//! their own), `offsets` (u64) and `senders` (u32), the graph by receiver, with `weights` (f32) where edges have them; `labels` (u32, 4294967295 where there is none);
-//! `x_dense` (f32), `x_half` (f16) or `x_offsets` (u64), `x_columns`
-//! (u32) and, unless all values are 1, `x_values` (f32); optionally `split` (u8) and `ids` (i64) or `id_bytes`
-//! and `id_offsets` (u64).
+//! their own), `offsets` (u64) and `senders` (u32), the graph by receiver, with `weights` (f32) where edges have them;
+//! `labels` (u32, 4294967295 where there is none); `x_dense` (f32), `x_half` (f16) or `x_offsets` (u64), `x_columns`
+//! (u32) and, unless all values are 1, `x_values` (f32); optionally `split` (u8) and `ids` (i64) or `id_bytes` and
+//! `id_offsets` (u64).
 //!
 //! Checksums find damage, not malice; so everything a forged file could break is checked as well before a data
 //! set comes out.
@@ -79,6 +79,8 @@ struct Meta {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     undeclared: Vec<Undeclared>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    relation: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     weight_bound: Option<f64>,
 }
 
@@ -121,7 +123,8 @@ fn feature_sections(features: &Features) -> Vec<Section<'_>> {
     features.sections().into_iter().filter_map(there).collect()
 }
 
-/// Rows of features in half precision that are made while they are written: there may be more of them than memory holds.
+/// Rows of features in half precision that are made while they are written: there may be more of them than memory
+/// holds.
 #[derive(Clone, Copy)]
 pub struct MadeRows<'a> {
     /// The number of columns.
@@ -175,6 +178,7 @@ fn with_sections(
         feature_names: dataset.feature_names().to_vec(),
         numbers: dataset.numbers().to_vec(),
         undeclared: dataset.undeclared().to_vec(),
+        relation: dataset.relation().map(String::from),
         weight_bound: dataset.graph().weight_bound(),
     };
     let meta = serde_json::to_vec(&meta).map_err(std::io::Error::other)?;
@@ -281,6 +285,7 @@ fn dataset(source: FileBytes) -> Result<Dataset> {
         feature_names: meta.feature_names,
         numbers: meta.numbers,
         undeclared: meta.undeclared,
+        relation: meta.relation,
         split: sections.optional::<u8>("split")?.map(Split::from_codes).transpose()?,
         node_ids: node_ids(&sections)?,
     })

@@ -1,9 +1,10 @@
 //! How much of mapped files stays in memory.
 //!
-//! A mapped file is read where it lies in the page cache, and every page that was read counts as memory of the process until it is given back.
-//! Where a process keeps to a bound, a thread looks how many there are, some hundred times a second, and gives all of them back when they are
-//! too many: what is read again comes from the page cache, or from the disk where the file is larger than that. Whoever reads need not know,
-//! but for those who are too fast for it: they say how much they read.
+//! A mapped file is read where it lies in the page cache, and every page that was read counts as memory of the process
+//! until it is given back. Where a process keeps to a bound, a thread looks how many there are, some hundred times a
+//! second, and gives all of them back when they are too many: what is read again comes from the page cache, or from the
+//! disk where the file is larger than that. Whoever reads need not know, but for those who are too fast for it: they
+//! say how much they read.
 
 use std::fs::File;
 use std::io;
@@ -19,15 +20,15 @@ static MAPS: Mutex<Vec<Weak<Mmap>>> = Mutex::new(Vec::new());
 const LEAST: u64 = 32 << 20;
 /// The least bytes read after which those who say how much they read look at all: a look takes some microseconds.
 const LOOKED: u64 = 1 << 20;
-/// Of what may still come in, the share that is read before the next look: more may come in with it than was said, as the system maps up to
-/// some megabytes around a place.
+/// Of what may still come in, the share that is read before the next look: more may come in with it than was said, as
+/// the system maps up to some megabytes around a place.
 const SHARE: u64 = 16;
 /// How often the thread looks: at the rate of memory some ten megabytes are read between two looks.
 #[cfg(target_os = "linux")]
 const INTERVAL: std::time::Duration = std::time::Duration::from_millis(3);
 
-/// From now on about this many bytes of mapped files are in this process's memory at most. Where the system does not tell how many there are,
-/// or starts no thread, they stay until the system wants them back.
+/// From now on about this many bytes of mapped files are in this process's memory at most. Where the system does not
+/// tell how many there are, or starts no thread, they stay until the system wants them back.
 pub fn keep_mapped_below(bytes: u64) {
     if MOST.swap(bytes.max(LEAST), Relaxed) == 0 {
         #[cfg(target_os = "linux")]
@@ -87,16 +88,16 @@ fn known(map: Mmap) -> Arc<Mmap> {
 /// Bytes that may be read before the next look.
 static UNSEEN: AtomicI64 = AtomicI64::new(0);
 
-/// Says that this many bytes of mapped files were just read, or are about to be, by whoever goes too fast for a thread that looks now and then:
-/// passes over a whole file, and rows here and there, which bring in what lies around them.
+/// Says that this many bytes of mapped files were just read, or are about to be, by whoever goes too fast for a thread
+/// that looks now and then: passes over a whole file, and rows here and there, which bring in what lies around them.
 pub fn note_read(bytes: usize) {
     if is_mapping_bounded() && UNSEEN.fetch_sub(bytes as i64, Relaxed) <= bytes as i64 {
         release_pages_if_full();
     }
 }
 
-/// Gives pages back if half of what may be there is: for whoever reads a block and then another, so that a thread which has to wait for its
-/// turn is not waited for.
+/// Gives pages back if half of what may be there is: for whoever reads a block and then another, so that a thread which
+/// has to wait for its turn is not waited for.
 pub fn release_pages_if_full() {
     #[cfg(target_os = "linux")]
     {

@@ -29,8 +29,8 @@ pub struct PieceSum {
 }
 
 impl PartFile {
-    /// Opens a file, or a folder of [parts](super::write_parts), in place, without reading edges and features. The condition is that of
-    /// [`open`](super::open).
+    /// Opens a file, or a folder of [parts](super::write_parts), in place, without reading edges and features. The
+    /// condition is that of [`open`](super::open).
     ///
     /// # Errors
     /// A file that is not one of ours, or whose other sections are damaged.
@@ -158,6 +158,7 @@ fn unverified(sections: &Sections) -> Result<Dataset> {
         feature_names: meta.feature_names,
         numbers: meta.numbers,
         undeclared: meta.undeclared,
+        relation: meta.relation,
         split: sections.optional::<u8>("split")?.map(Split::from_codes).transpose()?,
         node_ids: super::node_ids(sections)?,
     })

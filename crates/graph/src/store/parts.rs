@@ -5,10 +5,10 @@
 //! | `parts.json` | the number of bytes of the whole file; for each part its nodes and edges, its size, its checksum, and which pieces of the whole it holds, one after the other |
 //! | `part-00000.bin` and so on | the pieces |
 //!
-//! Put together, the pieces are a `.progap` file whose sections begin at multiples of 64 KiB; and so do all pieces, so that they can be
-//! mapped side by side and used as if they were one file. A piece begins with the first whole 64 KiB of a section that belong to the nodes of
-//! its part; what comes before lies in the part before. Whoever reads some nodes thus reads the parts that hold them, and a page of
-//! the next at most, however many parts there are.
+//! Put together, the pieces are a `.progap` file whose sections begin at multiples of 64 KiB; and so do all pieces, so
+//! that they can be mapped side by side and used as if they were one file. A piece begins with the first whole 64 KiB
+//! of a section that belong to the nodes of its part; what comes before lies in the part before. Whoever reads some
+//! nodes thus reads the parts that hold them, and a page of the next at most, however many parts there are.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -65,7 +65,8 @@ pub fn is_parts(path: &Path) -> bool {
     path.join(MANIFEST).is_file()
 }
 
-/// Writes a data set as a folder of this many parts, each with about as many edges and rows as any other; whole or not at all.
+/// Writes a data set as a folder of this many parts, each with about as many edges and rows as any other; whole or not
+/// at all.
 ///
 /// # Errors
 /// A folder that is there and not empty; no parts, or too many; a disk that takes no more.
@@ -321,7 +322,8 @@ impl<'p> Scattered<'p> {
 }
 
 impl Write for Scattered<'_> {
-    /// Pieces of a part follow each other as they do in the whole, so its file is written from the beginning to the end.
+    /// Pieces of a part follow each other as they do in the whole, so its file is written from the beginning to the
+    /// end.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.is_empty() {
             return Ok(0);

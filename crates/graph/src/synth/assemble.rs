@@ -1,4 +1,4 @@
-//! From a stream of friendships that can be replayed to a graph, without a list of edges in between.
+//! From a stream of undirected edges that can be replayed to a graph, without a list of edges in between.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -7,38 +7,38 @@ use rayon::prelude::*;
 use crate::graph::{RowWidth, row_blocks};
 use crate::{Graph, Problem, Result};
 
-/// Who befriends whom; asked twice for each node, on any thread, with the same answer.
-pub(super) trait Friendships: Sync {
+/// Who chooses whom; asked twice for each node, on any thread, with the same answer.
+pub(super) trait UndirectedEdges: Sync {
     /// The number of nodes.
     fn nodes(&self) -> usize;
-    /// Adds to `friends` each node that `node` befriends: never itself, perhaps one twice.
-    fn list_friends(&self, node: u32, friends: &mut Vec<u32>);
+    /// Adds to `neighbours` each node that `node` chooses: never itself, perhaps one twice.
+    fn list_neighbours(&self, node: u32, neighbours: &mut Vec<u32>);
 }
 
-/// The undirected graph of the friendships, each stored once in both directions.
+/// The undirected graph of these edges, each stored once in both directions.
 ///
 /// The rows are counted in a first pass over the stream and filled in a second. Threads fill a row in any
 /// order, but sorting makes it the same row. Beside the rows there are only 16 bytes a node.
-pub(super) fn assemble(stream: &impl Friendships) -> Result<Graph> {
+pub(super) fn assemble(stream: &impl UndirectedEdges) -> Result<Graph> {
     const NODES_AT_ONCE: u32 = 1024;
     let nodes = stream.nodes();
     let for_each_list = |visit: &(dyn Fn(u32, &[u32]) + Sync)| {
         (0..nodes as u32).into_par_iter().step_by(NODES_AT_ONCE as usize).for_each(|first| {
-            let mut friends = Vec::new();
+            let mut neighbours = Vec::new();
             for node in first..first.saturating_add(NODES_AT_ONCE).min(nodes as u32) {
-                friends.clear();
-                stream.list_friends(node, &mut friends);
-                visit(node, &friends);
+                neighbours.clear();
+                stream.list_neighbours(node, &mut neighbours);
+                visit(node, &neighbours);
             }
         });
     };
 
     // First the length of each row, then how much room is left in it.
     let room: Vec<AtomicU32> = (0..nodes).map(|_| AtomicU32::new(0)).collect();
-    for_each_list(&|node, friends| {
-        room[node as usize].fetch_add(friends.len() as u32, Relaxed);
-        for &friend in friends {
-            room[friend as usize].fetch_add(1, Relaxed);
+    for_each_list(&|node, neighbours| {
+        room[node as usize].fetch_add(neighbours.len() as u32, Relaxed);
+        for &neighbour in neighbours {
+            room[neighbour as usize].fetch_add(1, Relaxed);
         }
     });
     let mut offsets = Vec::with_capacity(nodes + 1);
@@ -58,13 +58,13 @@ pub(super) fn assemble(stream: &impl Friendships) -> Result<Graph> {
         let start = offsets[node as usize] as usize + left;
         &rows[start..start + slots]
     };
-    for_each_list(&|node, friends| {
-        claim(node, friends.len())
+    for_each_list(&|node, neighbours| {
+        claim(node, neighbours.len())
             .iter()
-            .zip(friends)
-            .for_each(|(slot, &friend)| slot.store(friend, Relaxed));
-        for &friend in friends {
-            claim(friend, 1)[0].store(node, Relaxed);
+            .zip(neighbours)
+            .for_each(|(slot, &neighbour)| slot.store(neighbour, Relaxed));
+        for &neighbour in neighbours {
+            claim(neighbour, 1)[0].store(node, Relaxed);
         }
     });
     drop(room);
@@ -124,19 +124,19 @@ mod tests {
 
     struct List(Vec<Vec<u32>>);
 
-    impl Friendships for List {
+    impl UndirectedEdges for List {
         fn nodes(&self) -> usize {
             self.0.len()
         }
 
-        fn list_friends(&self, node: u32, friends: &mut Vec<u32>) {
-            friends.extend_from_slice(&self.0[node as usize]);
+        fn list_neighbours(&self, node: u32, neighbours: &mut Vec<u32>) {
+            neighbours.extend_from_slice(&self.0[node as usize]);
         }
     }
 
     proptest! {
         #[test]
-        fn each_friendship_is_there_once_in_both_directions(
+        fn each_undirected_edge_is_there_once_in_both_directions(
             pairs in proptest::collection::vec((0u32..40, 0u32..40), 0..400)
         ) {
             let pairs: Vec<_> = pairs.into_iter().filter(|(a, b)| a != b).collect();

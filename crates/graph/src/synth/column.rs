@@ -45,7 +45,7 @@ impl Column {
         self
     }
 
-    /// The share of friendships, among nodes that have a value, that are with a node of the same value in
+    /// The share of undirected edges, among nodes that have a value, that are with a node of the same value in
     /// the same community, whatever its class.
     #[must_use]
     pub fn tie(mut self, share: f64) -> Column {

@@ -16,15 +16,15 @@ use crate::{Dataset, Result};
 /// | edges within a year | 0.55 | 0.52 |
 /// | accuracy: largest class | 0.22 | 0.20 |
 /// | accuracy: logistic regression on the features | 0.50 | 0.51 |
-/// | accuracy: the same with shares of training labels among friends | 0.87 | 0.85 |
+/// | accuracy: the same with shares of training labels among neighbours | 0.87 | 0.85 |
 ///
-/// Unlike at a school, friends of friends are seldom friends beyond what years, majors and dormitories explain:
-/// the clustering coefficient is 0.02, not 0.2.
+/// Unlike at a school, neighbours of neighbours are seldom neighbours beyond what years, majors and dormitories
+/// explain: the clustering coefficient is 0.02, not 0.2.
 ///
 /// It is the same on every machine and never changes within a major version: its checksum is pinned by a test.
 pub fn demo() -> Result<Dataset> {
-    // name, share of the people, relative degree, relative share of friends from other years: the youngest
-    // are new to the network and stick together; those who left have fewer friends and more from other years.
+    // name, share of the people, relative degree, relative share of neighbours from other years: the youngest
+    // are new to the network and stick together; those who left have fewer neighbours and more from other years.
     let years = [
         ("2004", 0.08, 0.60, 1.50),
         ("2005", 0.16, 0.95, 1.20),

@@ -4,8 +4,8 @@ use half::f16;
 
 use super::random::{Purpose, Stream};
 
-/// How far the points are from one another, in deviations of a node from its point and for each column: with 128 columns some nodes are
-/// told apart and some are not.
+/// How far the points are from one another, in deviations of a node from its point and for each column: with 128
+/// columns some nodes are told apart and some are not.
 const DISTANCE: f64 = 0.1;
 
 /// Replays the row of each node instead of storing it.

@@ -1,32 +1,32 @@
-//! The block model: whom a node befriends, and how often, so that the asked edges and homophily come out.
+//! The block model: whom a node chooses, and how often, so that the asked edges and homophily come out.
 
-use super::assemble::Friendships;
+use super::assemble::UndirectedEdges;
 use super::groups::Groups;
 use super::random::{Purpose, Stream, exp};
 use crate::{Problem, Result};
 
-/// A friendship is drawn anew that often where it leads back to the node itself or into an empty group.
+/// An undirected edge is drawn anew that often where it leads back to the node itself or into an empty group.
 const ATTEMPTS: usize = 32;
-/// How fast friendships get rarer from one class to the next: a third less with each.
+/// How fast undirected edges get rarer from one class to the next: a third less with each.
 const CLASS_DECAY: f64 = 0.65;
-/// The number of friendships that are drawn on trial: the edges come out to about 0.3 %, the homophily to
+/// The number of undirected edges that are drawn on trial: the edges come out to about 0.3 %, the homophily to
 /// about 0.003.
 const PILOT_DRAWS: usize = 1 << 15;
 /// A structure that needs that many draws for one edge, because most repeat another, is refused.
-const MOST_DRAWS_PER_EDGE: f64 = 16.0;
+const MAX_DRAWS_PER_EDGE: f64 = 16.0;
 
-/// The properties of the nodes, before it is known how often they make friends.
+/// The properties of the nodes, before it is known how often they form edges.
 pub(super) struct People {
     pub(super) seed: u64,
-    /// How much each node attracts friendships.
+    /// How much each node attracts undirected edges.
     pub(super) weights: Vec<f32>,
-    /// The class in which each node has its friends.
+    /// The class in which each node has its neighbours.
     pub(super) cohorts: Vec<u16>,
     /// The number of cohorts.
     pub(super) cohort_count: usize,
     /// The number of communities, which are contiguous ranges of nodes.
     pub(super) communities: usize,
-    /// The chance that a friendship of a class stays in the community.
+    /// The chance that an undirected edge of a class stays in the community.
     pub(super) locality: f64,
 }
 
@@ -40,7 +40,7 @@ impl People {
     }
 }
 
-/// A share of the friendships that stays among nodes of the same community and value.
+/// A share of the undirected edges that stays among nodes of the same community and value.
 pub(super) struct Tie {
     share: f64,
     groups: Groups,
@@ -75,7 +75,7 @@ impl Tie {
     }
 }
 
-/// People, their groups, and how often and with whom they make friends.
+/// People, their groups, and how often and with whom they form edges.
 pub(super) struct Model {
     people: People,
     ties: Vec<Tie>,
@@ -85,7 +85,7 @@ pub(super) struct Model {
     cohort_volumes: Vec<f64>,
     /// For each cohort the cumulative shares of the communities in its volume.
     community_shares: Vec<Vec<f64>>,
-    /// For each cohort the chances of the friend's cohort, and the same added up.
+    /// For each cohort the chances of the neighbour's cohort, and the same added up.
     mixing: Vec<Vec<f64>>,
     cumulative_mixing: Vec<Vec<f64>>,
     draws: f64,
@@ -93,7 +93,7 @@ pub(super) struct Model {
 
 impl Model {
     /// A model with about this many distinct directed edges, of which the share `homophily` joins equal labels.
-    /// `openness` says for each cohort how large its share of friends outside is, relative to the others.
+    /// `openness` says for each cohort how large its share of neighbours outside is, relative to the others.
     pub(super) fn calibrated(
         people: People,
         ties: Vec<Tie>,
@@ -166,8 +166,8 @@ impl Model {
         }
     }
 
-    /// Sets the chances of the friend's cohort: about `inside` for the own one, the rest so that every cohort
-    /// is befriended about as often as it befriends.
+    /// Sets the chances of the neighbour's cohort: about `inside` for the own one, the rest so that every cohort
+    /// is chosen about as often as it chooses.
     fn set_mixing(&mut self, openness: &[f64], inside: f64) {
         let volumes = &self.cohort_volumes;
         let count = volumes.len();
@@ -205,13 +205,13 @@ impl Model {
         self.cumulative_mixing = self.mixing.iter().map(|row| cumulate(row.iter().copied())).collect();
     }
 
-    /// One attempt to find a friend.
-    fn friend(&self, node: usize, stream: &mut Stream) -> Option<u32> {
+    /// One attempt to find a neighbour.
+    fn neighbour(&self, node: usize, stream: &mut Stream) -> Option<u32> {
         let mut kind = stream.unit();
         for tie in &self.ties {
             if let Some(group) = tie.group(node) {
                 if kind < tie.share {
-                    return tie.groups.pick(group, stream).filter(|&friend| friend as usize != node);
+                    return tie.groups.pick(group, stream).filter(|&neighbour| neighbour as usize != node);
                 }
                 kind -= tie.share;
             }
@@ -226,14 +226,14 @@ impl Model {
             stream.choose(&self.community_shares[cohort])?
         };
         let group = community * people.cohort_count + cohort;
-        self.members.pick(group, stream).filter(|&friend| friend as usize != node)
+        self.members.pick(group, stream).filter(|&neighbour| neighbour as usize != node)
     }
 
-    fn friend_in_the_end(&self, node: usize, stream: &mut Stream) -> Option<u32> {
-        (0..ATTEMPTS).find_map(|_| self.friend(node, stream))
+    fn neighbour_in_the_end(&self, node: usize, stream: &mut Stream) -> Option<u32> {
+        (0..ATTEMPTS).find_map(|_| self.neighbour(node, stream))
     }
 
-    /// The chance that a friendship that starts at `a` ends at `b`, apart from draws that are repeated.
+    /// The chance that an undirected edge that starts at `a` ends at `b`, apart from draws that are repeated.
     fn chance(&self, a: usize, b: usize) -> f64 {
         let people = &self.people;
         let weight = f64::from(people.weights[b]);
@@ -258,7 +258,7 @@ impl Model {
         sum + left.max(0.0) * self.mixing[people.cohort(a)][cohort] * by_class
     }
 
-    /// Draws friendships on trial.
+    /// Draws undirected edges on trial.
     fn pilot(&self, labels: &[u32]) -> Pilot {
         let weights = &self.people.weights;
         let heaviest = weights.iter().copied().fold(0.0, f32::max);
@@ -273,34 +273,34 @@ impl Model {
             };
             // A stream for each draw, so that a longer search in one does not change the next.
             let mut own_stream = Stream::new(self.people.seed, Purpose::Pilot, 1 + draw as u64);
-            if let Some(friend) = self.friend_in_the_end(node, &mut own_stream) {
-                let friend = friend as usize;
+            if let Some(neighbour) = self.neighbour_in_the_end(node, &mut own_stream) {
+                let neighbour = neighbour as usize;
                 let share = |node: usize| f64::from(weights[node]) / self.total_weight;
-                let chance =
-                    share(node) * self.chance(node, friend) + share(friend) * self.chance(friend, node);
-                found.push((chance, labels[node] == labels[friend]));
+                let chance = share(node) * self.chance(node, neighbour)
+                    + share(neighbour) * self.chance(neighbour, node);
+                found.push((chance, labels[node] == labels[neighbour]));
             }
         }
         Pilot { found }
     }
 }
 
-impl Friendships for Model {
+impl UndirectedEdges for Model {
     fn nodes(&self) -> usize {
         self.people.weights.len()
     }
 
-    fn list_friends(&self, node: u32, friends: &mut Vec<u32>) {
-        let mut stream = Stream::new(self.people.seed, Purpose::Friends, node.into());
+    fn list_neighbours(&self, node: u32, neighbours: &mut Vec<u32>) {
+        let mut stream = Stream::new(self.people.seed, Purpose::Neighbours, node.into());
         let mean = self.draws * f64::from(self.people.weights[node as usize]) / self.total_weight;
         let draws = (mean + stream.unit()) as u64;
         for _ in 0..draws {
-            friends.extend(self.friend_in_the_end(node as usize, &mut stream));
+            neighbours.extend(self.neighbour_in_the_end(node as usize, &mut stream));
         }
     }
 }
 
-/// Friendships drawn on trial: the chance of each to be the result of one draw, and whether it joins equal
+/// Undirected edges drawn on trial: the chance of each to be the result of one draw, and whether it joins equal
 /// labels.
 struct Pilot {
     found: Vec<(f64, bool)>,
@@ -309,7 +309,7 @@ struct Pilot {
 impl Pilot {
     /// The number of draws that give this many distinct pairs.
     fn draws_for(&self, pairs: f64) -> Result<f64> {
-        let most = pairs * MOST_DRAWS_PER_EDGE;
+        let most = pairs * MAX_DRAWS_PER_EDGE;
         let distinct = |draws: f64| {
             let share: f64 = self.found.iter().map(|&(chance, _)| share_distinct(draws * chance)).sum();
             draws * share / PILOT_DRAWS as f64
@@ -338,7 +338,7 @@ fn share_distinct(expected: f64) -> f64 {
 fn solve_draws(pairs: f64, most: f64, distinct: impl Fn(f64) -> f64) -> Result<f64> {
     if pairs > 0.0 && distinct(most) < pairs {
         let message = format!(
-            "{} directed edges are too many for this structure, in which most friendships would repeat another",
+            "{} directed edges are too many for this structure, in which most undirected edges would repeat another",
             pairs * 2.0
         );
         return Err(Problem::TooLarge(message).into());
@@ -353,7 +353,7 @@ fn solve_draws(pairs: f64, most: f64, distinct: impl Fn(f64) -> f64) -> Result<f
     Ok(high)
 }
 
-/// Friendships between any two nodes alike.
+/// Undirected edges between any two nodes alike.
 pub(super) struct Uniform {
     seed: u64,
     nodes: usize,
@@ -365,23 +365,23 @@ impl Uniform {
         let pairs = edges as f64 / 2.0;
         let all_pairs = nodes as f64 * (nodes as f64 - 1.0) / 2.0;
         let distinct = |draws: f64| draws * share_distinct(draws / all_pairs);
-        let draws = solve_draws(pairs, pairs * MOST_DRAWS_PER_EDGE, distinct)?;
+        let draws = solve_draws(pairs, pairs * MAX_DRAWS_PER_EDGE, distinct)?;
         Ok(Uniform { seed, nodes, draws_per_node: draws / nodes as f64 })
     }
 }
 
-impl Friendships for Uniform {
+impl UndirectedEdges for Uniform {
     fn nodes(&self) -> usize {
         self.nodes
     }
 
-    fn list_friends(&self, node: u32, friends: &mut Vec<u32>) {
-        let mut stream = Stream::new(self.seed, Purpose::Friends, node.into());
+    fn list_neighbours(&self, node: u32, neighbours: &mut Vec<u32>) {
+        let mut stream = Stream::new(self.seed, Purpose::Neighbours, node.into());
         let draws = (self.draws_per_node + stream.unit()) as u64;
         for _ in 0..draws {
             // One of the others: the last one stands in for the node itself.
             let other = stream.below(self.nodes - 1) as u32;
-            friends.push(if other == node { self.nodes as u32 - 1 } else { other });
+            neighbours.push(if other == node { self.nodes as u32 - 1 } else { other });
         }
     }
 }

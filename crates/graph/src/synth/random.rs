@@ -14,7 +14,7 @@ pub(super) enum Purpose {
     Labels = 1,
     Cohort = 2,
     Weight = 3,
-    Friends = 4,
+    Neighbours = 4,
     Pilot = 5,
     Known = 6,
     Centre = 7,
@@ -138,13 +138,13 @@ mod tests {
 
     #[test]
     fn the_streams_are_pinned() {
-        let mut stream = Stream::new(1, Purpose::Friends, 2);
+        let mut stream = Stream::new(1, Purpose::Neighbours, 2);
         let first = [stream.bits(), stream.bits()];
         // Computed with the published definitions of SplitMix64 and xoshiro256++ in another language.
         assert_eq!(first, [0x6d451136c92057b7, 0x748919ae260d40b]);
         assert_ne!(Stream::new(1, Purpose::Weight, 2).bits(), first[0]);
-        assert_ne!(Stream::new(1, Purpose::Friends, 3).bits(), first[0]);
-        assert_ne!(Stream::new(2, Purpose::Friends, 2).bits(), first[0]);
+        assert_ne!(Stream::new(1, Purpose::Neighbours, 3).bits(), first[0]);
+        assert_ne!(Stream::new(2, Purpose::Neighbours, 2).bits(), first[0]);
     }
 
     #[test]

@@ -20,9 +20,9 @@ pub struct Class {
     pub name: String,
     /// How frequent it is, relative to the other classes.
     pub share: f64,
-    /// How many friends its nodes have, relative to the other classes.
+    /// How many neighbours its nodes have, relative to the other classes.
     pub sociability: f64,
-    /// How large a share of their friends is of other classes, relative to the other classes.
+    /// How large a share of their neighbours is of other classes, relative to the other classes.
     pub openness: f64,
 }
 
@@ -36,15 +36,15 @@ impl Class {
 /// A synthetic social network: a degree-corrected block model with ordered classes, communities and
 /// categorical attributes.
 ///
-/// Every friendship starts at a node drawn in proportion to its weight (log-normal with a long lower tail, cut
+/// Every undirected edge starts at a node drawn in proportion to its weight (log-normal with a long lower tail, cut
 /// off on both sides) and ends, in proportion to weight again, at a node
 /// - of the same value of an attribute and the same community ([`Column::tie`]), or else
 /// - of a class that depends on the first node's: mostly its own ([`SocialNetwork::homophily`]), neighbouring
 ///   classes (as years of entry are) more often than distant ones, mostly in the same community
 ///   ([`SocialNetwork::locality`]).
 ///
-/// A share of the nodes ([`SocialNetwork::drift`]) has its friends in a neighbouring class instead of its own,
-/// which is why no method predicts every class from the friends.
+/// A share of the nodes ([`SocialNetwork::drift`]) has its neighbours in a neighbouring class instead of its own,
+/// which is why no method predicts every class from the neighbours.
 ///
 /// The same parameters give the same data set, on any machine and any number of threads. Time and memory grow
 /// linearly with the edges, which are never held as a list.
@@ -123,14 +123,14 @@ impl SocialNetwork {
         self
     }
 
-    /// The mean number of friends; 50 by default.
+    /// The mean number of neighbours; 50 by default.
     #[must_use]
     pub fn mean_degree(mut self, degree: f64) -> Self {
         self.size = Size::MeanDegree(degree);
         self
     }
 
-    /// The number of directed edges, two for each friendship, instead of the mean degree. The network comes out
+    /// The number of directed edges, two for each undirected edge, instead of the mean degree. The network comes out
     /// within 2 % of it (small networks, of some hundred nodes, within 10 %).
     #[must_use]
     pub fn edges(mut self, edges: usize) -> Self {
@@ -160,7 +160,7 @@ impl SocialNetwork {
         self
     }
 
-    /// The share of friendships that stay in the community (apart from the few that come back by chance);
+    /// The share of undirected edges that stay in the community (apart from the few that come back by chance);
     /// 0.95 by default.
     #[must_use]
     pub fn locality(mut self, share: f64) -> Self {
@@ -168,14 +168,14 @@ impl SocialNetwork {
         self
     }
 
-    /// The share of friendships between nodes of the same class; 0.55 by default.
+    /// The share of undirected edges between nodes of the same class; 0.55 by default.
     #[must_use]
     pub fn homophily(mut self, share: f64) -> Self {
         self.homophily = share;
         self
     }
 
-    /// The share of nodes whose friends are those of a neighbouring class (half as many in the first and the last
+    /// The share of nodes whose neighbours are those of a neighbouring class (half as many in the first and the last
     /// class, which have one neighbour); 0.1 by default.
     #[must_use]
     pub fn drift(mut self, share: f64) -> Self {
@@ -198,7 +198,7 @@ impl SocialNetwork {
         self
     }
 
-    /// This many one-hot features, over three attributes: one linked to the class, one that makes friends, one
+    /// This many one-hot features, over three attributes: one linked to the class, one that forms edges, one
     /// that does both; 100 by default.
     #[must_use]
     pub fn feature_count(mut self, features: usize) -> Self {
@@ -243,8 +243,8 @@ impl SocialNetwork {
         Dataset::new(DatasetParts { features, ..dataset.into_parts() })
     }
 
-    /// Makes the network and writes it as [`store::write`] does what [`SocialNetwork::generate`] makes; dense columns are never all in
-    /// memory. Gives the network without them.
+    /// Makes the network and writes it as [`store::write`] does what [`SocialNetwork::generate`] makes; dense columns
+    /// are never all in memory. Gives the network without them.
     pub fn generate_into(&self, path: &Path) -> Result<Dataset> {
         let (dataset, classes) = self.without_dense_rows()?;
         if self.dense == 0 {
@@ -295,6 +295,7 @@ impl SocialNetwork {
             feature_names,
             numbers: vec![],
             undeclared: vec![],
+            relation: None,
             split: None,
             node_ids: NodeIds::Position,
         })?;
@@ -348,7 +349,7 @@ impl SocialNetwork {
                 (degree * nodes as f64).round() as usize
             }
             Size::MeanDegree(degree) => {
-                return invalid(format!("the mean degree {degree} is not a number of friends"));
+                return invalid(format!("the mean degree {degree} is not a number of neighbours"));
             }
         };
         super::check_edges(nodes, edges, Self::MAX_EDGES)?;
@@ -434,7 +435,7 @@ impl SocialNetwork {
         labels
     }
 
-    /// The class in which each node has its friends: its own, or after a drift a neighbouring one.
+    /// The class in which each node has its neighbours: its own, or after a drift a neighbouring one.
     fn cohorts(&self, labels: &[u32]) -> Vec<u16> {
         let last = self.classes.len() as u32 - 1;
         let cohort = |(node, &label): (usize, &u32)| {
@@ -450,11 +451,11 @@ impl SocialNetwork {
         labels.iter().enumerate().map(cohort).collect()
     }
 
-    /// How much each node attracts friendships.
+    /// How much each node attracts undirected edges.
     ///
     /// At Facebook100 schools the upper half of the degrees is log-normal, with a deviation of 0.8; the lower
     /// half falls off faster, by half the deviation times the square of the normal variable. Nobody has more
-    /// than 16 times the mean, and where there are enough friendships, nobody has fewer than two on average.
+    /// than 16 times the mean, and where there are enough undirected edges, nobody has fewer than two on average.
     fn weights(&self, labels: &[u32], mean_degree: f64) -> Vec<f32> {
         const MOST: f64 = 16.0;
         let mut weights: Vec<f32> = labels

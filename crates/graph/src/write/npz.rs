@@ -34,6 +34,7 @@ const DEFLATE_BELOW: u64 = 256 << 20;
 ///     feature_names: vec![],
 ///     numbers: vec![],
 ///     undeclared: vec![],
+///     relation: None,
 ///     split: None,
 ///     node_ids: NodeIds::Position,
 /// })?;

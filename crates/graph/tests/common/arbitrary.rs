@@ -34,6 +34,7 @@ pub fn dataset() -> impl Strategy<Value = Dataset> {
                         feature_names: feature_names.unwrap_or_default(),
                         numbers: vec![],
                         undeclared: vec![],
+                        relation: None,
                         split: split
                             .map(|codes| Split::from_parts(codes.into_iter().map(|code| parts[code]))),
                         node_ids,

@@ -21,7 +21,7 @@ pub struct Sparse {
 }
 
 impl Sparse {
-    /// Three people, 0-1 and 1-2 friends.
+    /// Three people, 0-1 and 1-2 neighbours.
     pub fn path() -> Sparse {
         Sparse {
             rows: 3,

@@ -1,8 +1,8 @@
 //! Jumping knowledge: how the outputs of the branches become one vector per row.
 //!
-//! A row's outputs lie side by side, so that concatenation is the identity and needs no code here. Every other combination
-//! gives one vector of the hidden width and has no parameters. A new one is a file with a forward and a backward pass, a
-//! variant of [`Jk`], and its arms below.
+//! A row's outputs lie side by side, so that concatenation is the identity and needs no code here. Every other
+//! combination gives one vector of the hidden width and has no parameters. A new one is a file with a forward and a
+//! backward pass, a variant of [`Jk`], and its arms below.
 
 pub(crate) mod max;
 pub(crate) mod mean;
@@ -31,7 +31,8 @@ pub(crate) struct Sizes {
     pub padded_width: usize,
 }
 
-/// The outputs of the branches, the gradient with respect to the combination, and where that with respect to the outputs goes.
+/// The outputs of the branches, the gradient with respect to the combination, and where that with respect to the
+/// outputs goes.
 pub(crate) struct CombinationBackward<'s> {
     pub branches: &'s [f32],
     pub d_out: &'s [f32],

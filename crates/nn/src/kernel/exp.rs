@@ -48,8 +48,8 @@ pub(crate) fn exp_m1(x: f32) -> f32 {
     scale.mul_add(p, scale - 1.0)
 }
 
-/// As [`exp_m1`], for arguments that are not positive: there fewer terms and a shorter ln 2 do, because `n` is small where it
-/// matters.
+/// As [`exp_m1`], for arguments that are not positive: there fewer terms and a shorter ln 2 do, because `n` is small
+/// where it matters.
 #[inline(always)]
 pub(crate) fn exp_m1_below(x: f32) -> f32 {
     let x = if x < LOWEST { LOWEST } else { x };

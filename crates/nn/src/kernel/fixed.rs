@@ -1,5 +1,5 @@
-//! Products of rows of 8 or 16 columns, one after the other, as in a network with at most 16 neurons in a layer: where every
-//! distance is known when this is compiled, a step is little more than its multiplications.
+//! Products of rows of 8 or 16 columns, one after the other, as in a network with at most 16 neurons in a layer: where
+//! every distance is known when this is compiled, a step is little more than its multiplications.
 //!
 //! They add in the same order as the products of any width, and so give the same bits.
 
@@ -95,8 +95,8 @@ fn tile<S: Simd, const M: usize, const V: usize, const K: usize, const C: usize>
     mut sums: [[S::f32s; V]; M],
     out: &mut [[f32; C]; M],
 ) {
-    // With as many weights as columns the number of steps is known too. (A closure for both would be left out of line, and
-    // compiled for the baseline only.)
+    // With as many weights as columns the number of steps is known too. (A closure for both would be left out of line,
+    // and compiled for the baseline only.)
     if let Some(w) = w.first_chunk::<K>() {
         for k in 0..K {
             step(simd, &mut sums, std::array::from_fn(|i| x[i][k]), load::<S, V, C>(simd, &w[k], 0));

@@ -205,8 +205,8 @@ impl RowWork for Squares<'_> {
     }
 }
 
-/// The backward pass of a batch normalisation as a map of each column: with `z` its input and `g` the gradient with respect
-/// to its output, the gradient with respect to `z` is `scale g + linear z + constant`.
+/// The backward pass of a batch normalisation as a map of each column: with `z` its input and `g` the gradient with
+/// respect to its output, the gradient with respect to `z` is `scale g + linear z + constant`.
 #[derive(Clone, Copy)]
 pub(crate) struct NormBackward<'a> {
     pub scale: &'a [f32],
@@ -215,8 +215,8 @@ pub(crate) struct NormBackward<'a> {
 }
 
 /// The backward pass of the norms of a join, one a part, and of the row normalisation before them, in place: from the
-/// gradient `g` with respect to the norms' output to that with respect to the joined rows. `z` is the norms' input; part `p`
-/// of `g` starts at `p * step`. Without `inverse` norms, rows were not normalised.
+/// gradient `g` with respect to the norms' output to that with respect to the joined rows. `z` is the norms' input;
+/// part `p` of `g` starts at `p * step`. Without `inverse` norms, rows were not normalised.
 pub(crate) fn join_backward(
     norms: &[NormBackward<'_>],
     z: InParts<'_>,

@@ -72,8 +72,8 @@ pub(crate) fn add_outer(
     }
 }
 
-/// Calls a method with the numbers `M` of rows and `V` of vectors of a tile with `n` columns, whose sums stay in registers:
-/// about eight at once hide the time an addition takes.
+/// Calls a method with the numbers `M` of rows and `V` of vectors of a tile with `n` columns, whose sums stay in
+/// registers: about eight at once hide the time an addition takes.
 macro_rules! tile_by_registers {
     ($columns:expr, $this:expr, $method:ident, $simd:expr) => {
         match ($columns, S::F32_LANES) {

@@ -123,9 +123,9 @@ impl TileWork for Deviations<'_> {
     }
 }
 
-/// Coefficients of the backward pass through an absorbed norm and the activation before it, padded: with `g` the gradient
-/// with respect to the norm's output and `c` the row's radial coefficient, the gradient with respect to the activation's
-/// input is `f' (s g + (radial_linear a + radial_constant) c + linear a + constant)`.
+/// Coefficients of the backward pass through an absorbed norm and the activation before it, padded: with `g` the
+/// gradient with respect to the norm's output and `c` the row's radial coefficient, the gradient with respect to the
+/// activation's input is `f' (s g + (radial_linear a + radial_constant) c + linear a + constant)`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BackwardCoefficients {
     pub constant: Vec<f32>,

@@ -5,8 +5,8 @@
 //! - tanh
 //! - ELU: `f(z) = z` for `z > 0`, else `exp z - 1`
 //!
-//! All derivatives follow from the output alone: SELU `s` or `a + s t`, ReLU `1` or `0`, tanh `1 - a²`, ELU `1` or `a + 1`. So `z` is
-//! never stored.
+//! All derivatives follow from the output alone: SELU `s` or `a + s t`, ReLU `1` or `0`, tanh `1 - a²`, ELU `1` or `a +
+//! 1`. So `z` is never stored.
 
 use crate::kernel::exp::{exp_m1_below, tanh};
 use crate::kernel::vectorised;

@@ -93,8 +93,8 @@ vectorised! {
     }
 }
 
-/// Count, mean and sum of squared deviations of each column, in a form that can be merged without cancellation: blocks of
-/// rows give their own means, and the deviations from those.
+/// Count, mean and sum of squared deviations of each column, in a form that can be merged without cancellation: blocks
+/// of rows give their own means, and the deviations from those.
 #[derive(Debug, Clone)]
 pub(crate) struct Moments {
     count: f64,
@@ -132,8 +132,8 @@ impl Moments {
             .try_for_each(|sums| read_f64(sums, from))
     }
 
-    /// Adds a block of rows, by their deviations from its first row: for `n` rows these are at most `sqrt n` times as large as
-    /// deviations from the mean, in the mean of squares, so that little precision is lost.
+    /// Adds a block of rows, by their deviations from its first row: for `n` rows these are at most `sqrt n` times as
+    /// large as deviations from the mean, in the mean of squares, so that little precision is lost.
     pub fn add_rows(&mut self, rows: usize, values: &[f32]) {
         let [row, first, second] = &mut self.block;
         deviations(&values[..rows * row.len()], row, first, second);

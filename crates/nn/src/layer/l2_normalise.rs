@@ -1,8 +1,8 @@
 //! Row normalisation: `y = x / max(|x|, 1e-12)`; a zero row stays zero.
 //!
-//! Backward, with `g` the gradient with respect to `y`: `dx = (g - y (y · g)) / |x|`. Where a linear layer `z = y W + b`
-//! follows and `d` is the gradient with respect to `z`, `g = d Wᵀ` and `y · g = (z - b) · d`: a few classes instead of many
-//! columns.
+//! Backward, with `g` the gradient with respect to `y`: `dx = (g - y (y · g)) / |x|`. Where a linear layer `z = y W +
+//! b` follows and `d` is the gradient with respect to `z`, `g = d Wᵀ` and `y · g = (z - b) · d`: a few classes instead
+//! of many columns.
 
 use crate::kernel::tile::LANES;
 use crate::kernel::{sum_lanes, vectorised};
@@ -81,7 +81,8 @@ vectorised! {
 }
 
 vectorised! {
-    /// Turns the gradient with respect to `y` into that with respect to `x`, in place; rows have a multiple of 16 columns.
+    /// Turns the gradient with respect to `y` into that with respect to `x`, in place; rows have a multiple of 16
+    /// columns.
     pub(crate) fn backward<'a>(columns: usize, y: &'a [f32], inverse: &'a [f32], g: &'a mut [f32]) {
         let rows = y.chunks_exact(columns).zip(g.chunks_exact_mut(columns));
         for ((y, g), &inverse) in rows.zip(inverse) {
@@ -94,8 +95,8 @@ vectorised! {
 }
 
 vectorised! {
-    /// Backward where `y` goes into a linear layer that gives `z = y W + b`: divides the gradient `d` with respect to `z` by
-    /// `|x|`, and writes the radial coefficients, with which `dx = d Wᵀ + radial y`.
+    /// Backward where `y` goes into a linear layer that gives `z = y W + b`: divides the gradient `d` with respect to
+    /// `z` by `|x|`, and writes the radial coefficients, with which `dx = d Wᵀ + radial y`.
     pub(crate) fn backward_through_linear<'a>(
         columns: usize,
         z: &'a [f32],

@@ -96,8 +96,8 @@ impl<'s> Operand<'s, '_> {
     }
 }
 
-/// Adds the gradients with respect to weights and bias to `sums`: a row for each of `inputs`, and one more for the bias; `d` is
-/// the gradient with respect to the output.
+/// Adds the gradients with respect to weights and bias to `sums`: a row for each of `inputs`, and one more for the
+/// bias; `d` is the gradient with respect to the output.
 pub(crate) fn add_gradient(rows: usize, x: Operand<'_, '_>, inputs: usize, d: Matrix<'_>, sums: &mut [f32]) {
     let columns = d.stride;
     let (weights, bias) = sums.split_at_mut(inputs * columns);

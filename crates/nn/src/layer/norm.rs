@@ -12,8 +12,8 @@ pub enum Norm {
     None,
     /// Batch normalisation: each column over the rows of the batch.
     Batch,
-    /// Group normalisation with one group: each row over its columns. Rows stay independent of each other, as per-sample
-    /// gradients need.
+    /// Group normalisation with one group: each row over its columns. Rows stay independent of each other, as
+    /// per-sample gradients need.
     Group,
 }
 
@@ -51,8 +51,8 @@ impl NormLayer {
         }
     }
 
-    /// Writes the gradient with respect to `a`, given that with respect to `y`. Of a norm within rows, each row's own gradient
-    /// with respect to `γ` goes to `d_gamma`; that with respect to `β` is `g`.
+    /// Writes the gradient with respect to `a`, given that with respect to `y`. Of a norm within rows, each row's own
+    /// gradient with respect to `γ` goes to `d_gamma`; that with respect to `β` is `g`.
     pub fn backward(&self, rows: usize, a: &[f32], g: &[f32], da: &mut [f32], d_gamma: &mut [f32]) {
         match self.kind {
             Norm::None => da[..rows * self.columns].copy_from_slice(&g[..rows * self.columns]),

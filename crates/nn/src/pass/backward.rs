@@ -48,8 +48,8 @@ impl<'a> Block<'_, 'a> {
         InParts { values, step: ready.layers * trace.size, columns: ready.padded_width }
     }
 
-    /// Writes the gradient with respect to the logits into the trace. With `sums`, logits are still to be divided by the norms
-    /// of their rows.
+    /// Writes the gradient with respect to the logits into the trace. With `sums`, logits are still to be divided by
+    /// the norms of their rows.
     pub(super) fn loss(&mut self, batch: Batch<'a>, scale: f32, sums: Option<loss::HeadSums<'_>>) -> Tally {
         let (ready, count, columns) = (self.ready, self.rows.len(), self.ready.heads[0].outputs);
         let trace = &mut *self.trace;
@@ -65,8 +65,8 @@ impl<'a> Block<'_, 'a> {
         loss.backward(columns, logits, d, divided)
     }
 
-    /// The gradients of layer `l` of every branch, where the trace has the gradient with respect to the norms after it; leaves
-    /// that with respect to the norms of the layer below.
+    /// The gradients of layer `l` of every branch, where the trace has the gradient with respect to the norms after it;
+    /// leaves that with respect to the norms of the layer below.
     pub fn layer_backward(&mut self, l: usize, sink: &mut impl Sink<'a>) {
         let (ready, count, width) = (self.ready, self.rows.len(), self.ready.padded_width);
         if ready.is_plain(l) {

@@ -2,9 +2,9 @@
 //! ```text
 //! z = h / |h|        y = f(s z + t)        logits = y W + b
 //! ```
-//! where norm and activation stand after the join; else the head reads `z`. Backward, with `g` the gradient with respect to
-//! the norm's output, its sums `Σ g` and `Σ g (z - μ)` over the batch are `dβ` and `dγ`; with the coefficients that follow
-//! from them,
+//! where norm and activation stand after the join; else the head reads `z`. Backward, with `g` the gradient with
+//! respect to the norm's output, its sums `Σ g` and `Σ g (z - μ)` over the batch are `dβ` and `dγ`; with the
+//! coefficients that follow from them,
 //! ```text
 //! dz = s g + linear z + constant        dh = (dz - z (z · dz)) / |h|
 //! ```
@@ -129,7 +129,8 @@ impl<'a> Block<'_, 'a> {
                 let map = &ready.maps[i];
                 activate_scaled(arch.activation, width, z, &map.scale, &map.shift, y);
             }
-            // A mean of branches varies little beside its own mean, which must be subtracted before anything is multiplied.
+            // A mean of branches varies little beside its own mean, which must be subtracted before anything is
+            // multiplied.
             mask => {
                 ready.norms[i].forward(count, z, y);
                 if let Some(mask) = mask {

@@ -1,8 +1,8 @@
 //! The one way through a network: a block of rows, forward and backward.
 //!
 //! Full batches, per-sample clipping and evaluation all send blocks of [`BLOCK`] rows through the same functions of
-//! [`Block`]; they differ in the [`Sink`](crate::train::sink::Sink) that takes the gradients, and in how many passes over the
-//! rows they make.
+//! [`Block`]; they differ in the [`Sink`](crate::train::sink::Sink) that takes the gradients, and in how many passes
+//! over the rows they make.
 //!
 //! ```text
 //! layer      a = f(x W + b)                  `layer_forward`
@@ -11,15 +11,15 @@
 //!            dropout, norm, activation of z, where they stand after the join
 //! head       logits = z W + b, the loss      `classify`, `head_backward`
 //! ```
-//! Backward, `head_backward` ends at the norms of the last layers, and `layer_backward` goes from the norms of one layer to
-//! those of the layer below. Only batch normalisation needs sums over all rows there: a full batch makes a pass for each
-//! layer with it, and a single one without. A [`Trace`] is what one pass leaves for the next.
+//! Backward, `head_backward` ends at the norms of the last layers, and `layer_backward` goes from the norms of one
+//! layer to those of the layer below. Only batch normalisation needs sums over all rows there: a full batch makes a
+//! pass for each layer with it, and a single one without. A [`Trace`] is what one pass leaves for the next.
 //!
 //! # Absorbed norms
 //!
-//! A batch normalisation is `y = s a + t` with `s = γ / sqrt(v + ε)` and `t = β - s μ`. A linear layer that reads it absorbs
-//! it, `y W + b = a (s W) + (b + t W)`, so that nothing normalised is ever written. Backward, with `d` the gradient with
-//! respect to the layer's output, all follows from the sums `A = Σ aᵀ d` and `D = Σ d`:
+//! A batch normalisation is `y = s a + t` with `s = γ / sqrt(v + ε)` and `t = β - s μ`. A linear layer that reads it
+//! absorbs it, `y W + b = a (s W) + (b + t W)`, so that nothing normalised is ever written. Backward, with `d` the
+//! gradient with respect to the layer's output, all follows from the sums `A = Σ aᵀ d` and `D = Σ d`:
 //! ```text
 //! dW = s A + t D        dβ = W D        dγ = (Σ_k W_k (A_k - μ D_k)) / sqrt(v + ε)
 //! ```
@@ -27,7 +27,8 @@
 //! ```text
 //! dh = d' Wᵀ + c h      with d' = d / |h| and the radial coefficient c = -((z - b) · d) / |h|²
 //! ```
-//! so that `A` and `D` are sums with `d'`, and with `q = a - μ`, `h = s q + β` the sums `Σ c`, `Σ c q` and `Σ c q²` are added:
+//! so that `A` and `D` are sums with `d'`, and with `q = a - μ`, `h = s q + β` the sums `Σ c`, `Σ c q` and `Σ c q²` are
+//! added:
 //! ```text
 //! dβ += s Σ c q + β Σ c        dγ += (s Σ c q² + β Σ c q) / sqrt(v + ε)
 //! ```
@@ -39,7 +40,7 @@ mod forward;
 mod join;
 mod ready;
 
-pub(crate) use ready::Ready;
+pub(crate) use ready::PreparedNetwork;
 
 use crate::aligned::Aligned;
 use crate::input::Inputs;
@@ -53,7 +54,7 @@ pub(crate) const BLOCK: usize = 64;
 
 /// A block of rows on its way through a network.
 pub(crate) struct Block<'p, 'a> {
-    pub ready: &'p Ready<'p>,
+    pub ready: &'p PreparedNetwork<'p>,
     pub scratch: &'p mut Scratch,
     pub trace: &'p mut Trace,
     pub inputs: &'a Inputs<'a>,
@@ -65,11 +66,12 @@ pub(crate) struct Block<'p, 'a> {
 /// Values of a block that later passes over it read. Layer `l` of branch `b` is number `b * layers + l`.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    /// The output of each activation; of last layers without one, of the layer itself, and once joined, joined and normalised.
+    /// The output of each activation; of last layers without one, of the layer itself, and once joined, joined and
+    /// normalised.
     a: Aligned,
     /// The gradient that each branch has reached: with respect to the output of the linear layer above where the norm
-    /// between is absorbed, else to the norm's output. Before the backward pass the output of the join's activations, where
-    /// they stand there.
+    /// between is absorbed, else to the norm's output. Before the backward pass the output of the join's activations,
+    /// where they stand there.
     d: Aligned,
     /// The gradient with respect to the logits, divided by the row's norm where the head has absorbed norms.
     d_head: Aligned,
@@ -121,8 +123,8 @@ pub(crate) struct Scratch {
     x: Aligned,
     /// The outputs of layers that are written out, numbered as in a trace.
     y: Aligned,
-    /// The combination of the branches, where that is not concatenation; the branches' outputs and gradients side by side,
-    /// and the combination's intermediate values.
+    /// The combination of the branches, where that is not concatenation; the branches' outputs and gradients side by
+    /// side, and the combination's intermediate values.
     joined: Vec<f32>,
     side_by_side: Vec<f32>,
     d_side_by_side: Vec<f32>,

@@ -1,4 +1,5 @@
-//! A network made ready for a step: weights padded, transposed where gradients need it, norms absorbed where they can be.
+//! A network made ready for a step: weights padded, transposed where gradients need it, norms absorbed where they can
+//! be.
 
 use super::absorbs_last;
 use crate::jk::{Jk, Sizes};
@@ -11,18 +12,18 @@ use crate::layout::padded_width;
 use crate::network::{Network, NormPlacement};
 
 /// A network ready for blocks of rows.
-pub(crate) struct Ready<'n> {
+pub(crate) struct PreparedNetwork<'n> {
     pub network: &'n Network,
     pub layers: usize,
     pub branches: usize,
     pub padded_width: usize,
     /// The parts of the join, one norm each.
     pub parts: usize,
-    /// Every linear layer of the layout, the head last; layer `l` of branch `b` is number `b * layers + l`. Those of branches
-    /// have absorbed the norm before them where that can be.
+    /// Every linear layer of the layout, the head last; layer `l` of branch `b` is number `b * layers + l`. Those of
+    /// branches have absorbed the norm before them where that can be.
     pub linears: Vec<Weights>,
-    /// The norm after each layer of each branch; where norms stand after the join, that of part `p` counts as the norm after
-    /// branch `p`'s last layer.
+    /// The norm after each layer of each branch; where norms stand after the join, that of part `p` counts as the norm
+    /// after branch `p`'s last layer.
     pub norms: Vec<NormLayer>,
     pub maps: Vec<ColumnMap>,
     /// For the backward pass of each norm, once its sums are known.
@@ -38,26 +39,27 @@ pub(crate) struct Ready<'n> {
     absorbs: bool,
 }
 
-impl<'n> Ready<'n> {
-    /// For training, with statistics and norms yet to be taken in, layer by layer, by [`Ready::advance`]. `dropout` is its seed.
+impl<'n> PreparedNetwork<'n> {
+    /// For training, with statistics and norms yet to be taken in, layer by layer, by [`PreparedNetwork::advance`].
+    /// `dropout` is its seed.
     pub fn training(network: &'n Network, dropout: Option<u64>) -> Self {
         let arch = network.architecture();
-        Ready::new(network, true, true, dropout.filter(|_| arch.dropout > 0.0))
+        PreparedNetwork::new(network, true, true, dropout.filter(|_| arch.dropout > 0.0))
     }
 
     /// For per-sample gradients, as in evaluation; no norm mixes rows.
     pub fn per_sample(network: &'n Network) -> Self {
-        Ready::new(network, true, true, None).advanced()
+        PreparedNetwork::new(network, true, true, None).advanced()
     }
 
     /// For evaluation: running statistics, no dropout.
     pub fn evaluation(network: &'n Network) -> Self {
-        Ready::new(network, false, true, None).advanced()
+        PreparedNetwork::new(network, false, true, None).advanced()
     }
 
     /// For evaluation with every layer's output written out.
     pub fn written_out(network: &'n Network) -> Self {
-        Ready::new(network, false, false, None).advanced()
+        PreparedNetwork::new(network, false, false, None).advanced()
     }
 
     fn new(network: &'n Network, gradients: bool, absorbs: bool, dropout: Option<u64>) -> Self {
@@ -68,7 +70,7 @@ impl<'n> Ready<'n> {
             linear: vec![0.0; width],
             ..BackwardCoefficients::default()
         };
-        Ready {
+        PreparedNetwork {
             network,
             layers,
             branches,
@@ -91,7 +93,8 @@ impl<'n> Ready<'n> {
         self
     }
 
-    /// Makes the given layer of all branches ready, or the head after the last: the statistics of the norms before are known.
+    /// Makes the given layer of all branches ready, or the head after the last: the statistics of the norms before are
+    /// known.
     pub fn advance(&mut self, layer: usize) {
         if layer > 0 {
             for b in 0..self.branches {
@@ -169,8 +172,8 @@ impl<'n> Ready<'n> {
         self.absorbs && if l + 1 < self.layers { inner } else { absorbs_last(arch, dropout) }
     }
 
-    /// Whether the outputs of layer `l` are written out, since they are neither absorbed nor the activations themselves. Of
-    /// last layers they always are: the join overwrites them.
+    /// Whether the outputs of layer `l` are written out, since they are neither absorbed nor the activations
+    /// themselves. Of last layers they always are: the join overwrites them.
     pub fn is_written(&self, l: usize) -> bool {
         let same = self.network.architecture().norm == Norm::None && self.dropout.is_none();
         !self.is_plain(l) && !self.is_absorbed(l) && (!same || l + 1 == self.layers)

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::pass::{Ready, Scratch, Sources};
+use super::pass::{PreparedNetwork, Scratch, Sources};
 use super::{Propagate, Sage};
 use crate::error::{Error, Result, check_length};
 use crate::input::{Batch, Inputs, check_rows};
@@ -59,7 +59,7 @@ impl Sage {
     ) -> Result<Vec<f32>> {
         self.check_inputs(inputs)?;
         Self::check_nodes(inputs, propagate)?;
-        let ready = Ready::new(self, false);
+        let ready = PreparedNetwork::new(self, false);
         let (width, nodes) = (ready.padded_width, inputs.rows());
         let rows: Vec<u32> = (0..nodes as u32).collect();
         let input = inputs.as_slice()[0];
@@ -143,7 +143,7 @@ impl Sage {
         for (i, aggregate) in aggregates.iter().enumerate() {
             check_length(format!("aggregate {i}"), aggregate.as_ref().len(), inputs.rows() * hidden)?;
         }
-        let ready = Ready::new(self, false);
+        let ready = PreparedNetwork::new(self, false);
         let (width, input) = (ready.padded_width, inputs.as_slice()[0]);
         let head = ready.weights.last().expect("there is a head");
         let mut out = vec![0.0; rows.len() * arch.classes];

@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-use super::pass::{Normed, Ready, Scratch, Sources};
+use super::pass::{Normed, PreparedNetwork, Scratch, Sources};
 use super::{Kind, Propagate, Sage};
 use crate::error::{Error, Result};
 use crate::input::{Batch, Input};
@@ -64,7 +64,7 @@ pub fn sage_gradient(
     let mut tape = sage.tapes.lend(Tape::default);
     let rows: Vec<u32> = (0..batch.inputs.rows() as u32).collect();
     let mut step = Step {
-        ready: Ready { dropout: Some(seed), ..Ready::new(sage, true) },
+        ready: PreparedNetwork { dropout: Some(seed), ..PreparedNetwork::new(sage, true) },
         input: batch.inputs.as_slice()[0],
         chunk: chunks(&rows)[0].len(),
         rows: &rows,
@@ -110,7 +110,7 @@ struct BlockTrace {
 }
 
 struct Step<'s> {
-    ready: Ready<'s>,
+    ready: PreparedNetwork<'s>,
     input: Input<'s>,
     rows: &'s [u32],
     /// Rows in a chunk.
@@ -312,8 +312,8 @@ impl Step<'_> {
         }
     }
 
-    /// Turns the gradient by a block's output into that by its norm's output; with batch normalisation also the sums that
-    /// are its parameters' gradients.
+    /// Turns the gradient by a block's output into that by its norm's output; with batch normalisation also the sums
+    /// that are its parameters' gradients.
     fn sums_of_norm(&mut self, block: usize, trace: &mut BlockTrace) {
         let (ready, width) = (&self.ready, self.ready.padded_width);
         let batch_norm = ready.sage.architecture.norm == Norm::Batch;

@@ -36,9 +36,9 @@ use crate::values::{Values, state_methods};
 
 /// A linear map of rows along a graph, and its transpose.
 ///
-/// `forward` writes `A x`, `backward` writes `Aᵀ dy`; both are given one row of `width` values for each node. The result
-/// must not depend on the number of threads, and `backward` must be the exact transpose of `forward`, since gradients
-/// pass through it.
+/// `forward` writes `A x`, `backward` writes `Aᵀ dy`; both are given one row of `width` values for each node. The
+/// result must not depend on the number of threads, and `backward` must be the exact transpose of `forward`, since
+/// gradients pass through it.
 pub trait Propagate: Sync {
     /// The number of nodes.
     fn nodes(&self) -> usize;

@@ -12,7 +12,7 @@ use crate::layout::padded_width;
 use crate::pass::BLOCK;
 
 /// A model made ready for one step: its weights padded, and transposed where a gradient needs it.
-pub(super) struct Ready<'m> {
+pub(super) struct PreparedNetwork<'m> {
     pub sage: &'m Sage,
     pub weights: Vec<Weights>,
     /// The norm of each block.
@@ -57,7 +57,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    pub fn new(ready: &Ready<'_>) -> Self {
+    pub fn new(ready: &PreparedNetwork<'_>) -> Self {
         let widest = ready.weights[1..].iter().map(|w| w.inputs).max().unwrap_or(0);
         let side_by_side = ready.sage.architecture.convolutions * ready.padded_width;
         let block = |columns: usize| vec![0.0; BLOCK * columns];
@@ -85,12 +85,12 @@ fn interleave(parts: &[&[f32]], count: usize, width: usize, out: &mut [f32]) {
     }
 }
 
-impl<'m> Ready<'m> {
+impl<'m> PreparedNetwork<'m> {
     /// For evaluation: batch normalisation by running statistics, no dropout. `gradients` adds what a backward pass
     /// needs.
     pub fn new(sage: &'m Sage, gradients: bool) -> Self {
         let blocks = sage.architecture.blocks();
-        Ready {
+        PreparedNetwork {
             sage,
             weights: (0..=blocks).map(|slot| sage.values.weights(slot, gradients)).collect(),
             norms: (0..blocks).map(|block| sage.values.norm_layer(block)).collect(),
@@ -121,8 +121,8 @@ impl<'m> Ready<'m> {
         }
     }
 
-    /// Brings together what a block's linear layer reads, but for sparse features. `out` gives the outputs of an earlier
-    /// block for the rows at hand.
+    /// Brings together what a block's linear layer reads, but for sparse features. `out` gives the outputs of an
+    /// earlier block for the rows at hand.
     pub fn read<'s>(
         &self,
         block: usize,
@@ -216,7 +216,8 @@ impl<'m> Ready<'m> {
             dropout::apply(mask, rows, arch.hidden, g, self.padded_width);
         }
         if kind == Kind::Convolution {
-            // Kept values were divided by the probability of keeping them; where none was kept, the gradient is zero by now.
+            // Kept values were divided by the probability of keeping them; where none was kept, the gradient is zero by
+            // now.
             let kept = if mask.is_some() { 1.0 - arch.dropout } else { 1.0 };
             activation::backward(arch.activation, kept, &out[..values], &mut g[..values]);
         }
@@ -243,7 +244,8 @@ impl<'m> Ready<'m> {
         }
     }
 
-    /// From `scratch.delta` to the gradient with respect to the input of the block, in `scratch.dx`, [`Ready::spread`] values a row.
+    /// From `scratch.delta` to the gradient with respect to the input of the block, in `scratch.dx`,
+    /// [`PreparedNetwork::spread`] values a row.
     pub fn to_sources(&self, block: usize, count: usize, scratch: &mut Scratch) {
         let weights = &self.weights[block];
         let Scratch { delta, dx, side_by_side, x, .. } = scratch;

@@ -1,15 +1,15 @@
 //! The sum of clipped per-sample gradients where a sample is a node with its neighbours: DP-GNN.
 //!
-//! A sample is a target row and the rows of its neighbours. With one convolution its loss is
-//! `L(f(Σ_u base(x_u), base(x_v)))` over the neighbours `u` of the target `v`: all rows pass the same base layers, so that
-//! the gradient by their parameters is a sum over the sample's rows, and the gradient by the aggregate goes to every
-//! neighbour alike. Each sample's gradient is formed in full, in double precision, then clipped and added; of the first
-//! layer's weights only the rows that a sparse sample touches are ever looked at.
+//! A sample is a target row and the rows of its neighbours. With one convolution its loss is `L(f(Σ_u base(x_u),
+//! base(x_v)))` over the neighbours `u` of the target `v`: all rows pass the same base layers, so that the gradient by
+//! their parameters is a sum over the sample's rows, and the gradient by the aggregate goes to every neighbour alike.
+//! Each sample's gradient is formed in full, in double precision, then clipped and added; of the first layer's weights
+//! only the rows that a sparse sample touches are ever looked at.
 
 use rayon::prelude::*;
 
 use super::Sage;
-use super::pass::{Normed, Ready, Scratch, Sources};
+use super::pass::{Normed, PreparedNetwork, Scratch, Sources};
 use crate::error::{Error, Result, check_length, check_setting};
 use crate::input::{Batch, Input};
 use crate::kernel::product::Matrix;
@@ -67,29 +67,29 @@ impl<'a> Neighbours<'a> {
     }
 }
 
-/// The sum over the batch of each sample's gradient by all parameters together, clipped to norm `clip`; the aggregate of
-/// a sample is the *sum* over its neighbours.
+/// The sum over the batch of each sample's gradient by all parameters together, clipped to norm `clip`; the aggregate
+/// of a sample is the *sum* over its neighbours.
 ///
-/// In the order of [`Sage::parameters`]. The caller adds noise and divides by the size of the batch. The same bits on any
-/// number of threads. Dropout is not applied. The model must have one convolution and no batch normalisation.
+/// In the order of [`Sage::parameters`]. The caller adds noise and divides by the size of the batch. The same bits on
+/// any number of threads. Dropout is not applied. The model must have one convolution and no batch normalisation.
 ///
 /// # Proof definition
 ///
 /// For any parameters, any inputs (NaN and infinities too), and a clip `C`, the sum is over the samples of the batch of
-/// `t_i`, rounded only by the additions in double precision, where `t_i` depends on the target's row and label, its list of
-/// neighbours, the neighbours' rows and the parameters alone, and `|t_i| <= C`.
+/// `t_i`, rounded only by the additions in double precision, where `t_i` depends on the target's row and label, its
+/// list of neighbours, the neighbours' rows and the parameters alone, and `|t_i| <= C`.
 ///
-/// - *A sample is computed on its own*, from its first row on, whatever else is in the batch. So a record that is neither
-///   the target nor among its neighbours does not change `t_i` in any bit.
+/// - *A sample is computed on its own*, from its first row on, whatever else is in the batch. So a record that is
+///   neither the target nor among its neighbours does not change `t_i` in any bit.
 /// - *What is clipped is the vector as computed.* The sample's gradient is a vector of doubles; its norm is that of
-///   those very doubles. Their squares neither overflow nor underflow, as each is a sum of products of two single-precision
-///   numbers. The sum of `P` squares, the root, `C / norm` and the product with the factor err by a relative
-///   `(P + 8) 2^-53` in all; the norm is multiplied by `1 + (P + 8) 2^-52`.
+///   those very doubles. Their squares neither overflow nor underflow, as each is a sum of products of two
+///   single-precision numbers. The sum of `P` squares, the root, `C / norm` and the product with the factor err by a
+///   relative `(P + 8) 2^-53` in all; the norm is multiplied by `1 + (P + 8) 2^-52`.
 /// - *A sample whose norm is not finite contributes zero*, which is a function of the sample alone.
 /// - *An empty batch gives zeros.*
 ///
-/// The remaining rounding is that of the sum itself: at most `n 2^-53` of the sum of the absolute values of its terms, per
-/// parameter. Whoever adds noise charges for it.
+/// The remaining rounding is that of the sum itself: at most `n 2^-53` of the sum of the absolute values of its terms,
+/// per parameter. Whoever adds noise charges for it.
 pub fn sage_clipped_sum(
     sage: &Sage,
     batch: Batch<'_>,
@@ -144,7 +144,7 @@ fn per_sample<T: Default + Send>(
         convolutions,
         "1 where samples are nodes with neighbours",
     )?;
-    let ready = Ready::new(sage, true);
+    let ready = PreparedNetwork::new(sage, true);
     let size = batch.len().div_ceil(CHUNKS).max(CHUNK);
     Ok(batch
         .rows
@@ -173,7 +173,7 @@ struct RowTrace {
 
 /// One sample's gradient, and the memory to compute it in.
 struct Sample<'r> {
-    ready: &'r Ready<'r>,
+    ready: &'r PreparedNetwork<'r>,
     scratch: Scratch,
     /// The target, then its neighbours.
     rows: Vec<u32>,
@@ -188,7 +188,7 @@ struct Sample<'r> {
 }
 
 impl<'r> Sample<'r> {
-    fn new(ready: &'r Ready<'r>) -> Self {
+    fn new(ready: &'r PreparedNetwork<'r>) -> Self {
         let arch = &ready.sage.architecture;
         Sample {
             ready,

@@ -178,7 +178,7 @@ pub(super) fn sparse_rows(
 }
 
 /// Rows of all inputs side by side, each row scaled by itself, each input times its number of `scales`.
-pub(super) fn dense_rows(
+pub(crate) fn dense_rows(
     views: &[Input<'_>],
     rows: &[u32],
     scales: &[f32],

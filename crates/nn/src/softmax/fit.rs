@@ -12,6 +12,7 @@ use crate::error::{Error, Result, check_length};
 use crate::kernel::exp::tanh;
 use crate::kernel::product::{Matrix, Start as From, add_outer, add_rows, affine};
 use crate::kernel::{for_lanes, lanes, lanes_mut, padded, vectorised};
+use crate::train::collective::{Collective, own_part, together, together_single};
 
 /// Rows in the smallest chunk, and the most chunks: only the number of rows decides how they are cut.
 const CHUNK: usize = 1024;
@@ -64,7 +65,22 @@ impl Design {
     ///
     /// The same on any number of threads.
     pub fn fit(&self, task: &Task<'_>, start: Option<&Start>) -> Result<(Softmax, Start)> {
-        let problem = Problem::new(self, task)?;
+        self.fit_together(task, start, None)
+    }
+
+    /// As [`Design::fit`], by several processes that all have these rows and this task: each works on its part of the chunks, and all of
+    /// them fold the sums of all chunks in one order, so that the model has the bits of one process.
+    ///
+    /// # Errors
+    /// As [`Design::fit`]; a process that is gone.
+    pub fn fit_together(
+        &self,
+        task: &Task<'_>,
+        start: Option<&Start>,
+        collective: Option<&dyn Collective>,
+    ) -> Result<(Softmax, Start)> {
+        let collective = collective.filter(|collective| collective.place().1 > 1);
+        let problem = Problem { collective, ..Problem::new(self, task)? };
         let start = match start {
             Some(start) => {
                 check_length("list of initial values", start.0.len(), problem.parameter_count())?;
@@ -72,9 +88,17 @@ impl Design {
             }
             None => problem.initial(task.seed),
         };
-        let found =
-            minimise(|at, gradient| problem.value(at, gradient), start, task.iterations, task.tolerance);
-        Ok((problem.model(&found), Start(found)))
+        let mut lost = None;
+        let value = |at: &[f64], gradient: &mut [f64]| match &lost {
+            None => problem.value(at, gradient).unwrap_or_else(|error| {
+                lost = Some(error);
+                f64::NAN
+            }),
+            // Nobody is asked any more.
+            Some(_) => f64::NAN,
+        };
+        let found = minimise(value, start, task.iterations, task.tolerance);
+        lost.map_or_else(|| Ok((problem.model(&found), Start(found))), Err)
     }
 }
 
@@ -87,6 +111,8 @@ struct Problem<'a> {
     hidden: usize,
     /// One over the sum of all row weights.
     share: f64,
+    /// The way to other processes, where there are any.
+    collective: Option<&'a dyn Collective>,
 }
 
 /// The parts of a list of parameters.
@@ -132,7 +158,8 @@ impl<'a> Problem<'a> {
         };
         let hidden = if task.hidden == 0 { 0 } else { padded(task.hidden) };
         let columns = design.columns();
-        Ok(Problem { design, task, columns, padded: padded(classes), hidden, share: 1.0 / total })
+        let (padded, share) = (padded(classes), 1.0 / total);
+        Ok(Problem { design, task, columns, padded, hidden, share, collective: None })
     }
 
     /// The number of parameters, with padding.
@@ -176,14 +203,14 @@ impl<'a> Problem<'a> {
     }
 
     /// The loss, and its gradient. Products are in single precision, sums over more than a block of rows in double.
-    fn value(&self, at: &[f64], gradient: &mut [f64]) -> f64 {
+    fn value(&self, at: &[f64], gradient: &mut [f64]) -> Result<f64> {
         let single: Vec<f32> = at.iter().map(|&value| value as f32).collect();
         let parts = self.parts(&single);
         let data = match &self.design.values {
-            Values::Sparse { by_row, by_column } => self.sparse(by_row, by_column, &parts, gradient),
-            Values::Dense(values) => self.dense(values, &parts, gradient),
+            Values::Sparse { by_row, by_column } => self.sparse(by_row, by_column, &parts, gradient)?,
+            Values::Dense(values) => self.dense(values, &parts, gradient)?,
         };
-        data + self.penalty(at, gradient)
+        Ok(data + self.penalty(at, gradient))
     }
 
     /// The penalty; its gradient is added.
@@ -227,13 +254,16 @@ impl<'a> Problem<'a> {
         by_column: &Sparse,
         parts: &Parts<'_, f32>,
         gradient: &mut [f64],
-    ) -> f64 {
+    ) -> Result<f64> {
         let (padded, size) = (self.padded, self.chunk());
-        let mut slopes = vec![0f32; self.design.rows * padded];
+        let own = own_part(self.collective, self.design.rows.div_ceil(size));
+        let rows = own.start * size..(own.end * size).min(self.design.rows);
+        let mut slopes = vec![0f32; rows.len() * padded];
         let losses: Vec<f64> = slopes
             .par_chunks_mut(size * padded)
             .enumerate()
-            .map(|(chunk, slopes)| {
+            .map(|(at, slopes)| {
+                let chunk = own.start + at;
                 let blocks = slopes.chunks_mut(BLOCK * padded).enumerate().map(|(block, slopes)| {
                     let first = chunk * size + block * BLOCK;
                     slopes.chunks_exact_mut(padded).for_each(|row| row.copy_from_slice(parts.bias));
@@ -243,12 +273,16 @@ impl<'a> Problem<'a> {
                 blocks.sum()
             })
             .collect();
+        let losses = together(self.collective, losses)?;
+        let slopes = together_single(self.collective, slopes)?;
         let (linear, rest) = gradient.split_at_mut(self.columns * padded);
-        linear.par_chunks_mut(CHUNK * padded).enumerate().for_each(|(chunk, gradient)| {
-            let mut sums = vec![0f32; gradient.len()];
-            gather(by_column, chunk * CHUNK, &slopes, padded, &mut sums);
-            gradient.iter_mut().zip(sums).for_each(|(to, sum)| *to = f64::from(sum));
+        let columns = own_part(self.collective, self.columns);
+        let mut sums = vec![0f32; columns.len() * padded];
+        sums.par_chunks_mut(CHUNK * padded).enumerate().for_each(|(chunk, sums)| {
+            gather(by_column, columns.start + chunk * CHUNK, &slopes, padded, sums);
         });
+        let sums = together_single(self.collective, sums)?;
+        linear.iter_mut().zip(sums).for_each(|(to, sum)| *to = f64::from(sum));
         rest.fill(0.0);
         for block in slopes.chunks(BLOCK * padded) {
             let mut sums = vec![0f32; padded];
@@ -256,37 +290,44 @@ impl<'a> Problem<'a> {
             add_rows(rows, Matrix { values: block, stride: padded }, padded, &mut sums);
             rest.iter_mut().zip(sums).for_each(|(to, sum)| *to += f64::from(sum));
         }
-        losses.iter().sum()
+        Ok(losses.iter().sum())
     }
 
     /// Rows that are dense: one pass, with sums of its own for each chunk.
-    fn dense(&self, values: &[f32], parts: &Parts<'_, f32>, gradient: &mut [f64]) -> f64 {
+    fn dense(&self, values: &[f32], parts: &Parts<'_, f32>, gradient: &mut [f64]) -> Result<f64> {
         let size = self.chunk();
-        let count = self.design.rows.div_ceil(size);
+        let own = own_part(self.collective, self.design.rows.div_ceil(size));
         let back = self.transposed_outer(parts);
-        let sums: Vec<(f64, Vec<f64>)> = (0..count)
+        let sums: Vec<Vec<f64>> = own
             .into_par_iter()
             .map(|chunk| {
                 let rows = chunk * size..((chunk + 1) * size).min(self.design.rows);
-                let (mut gradient, mut block) = (vec![0f64; self.parameter_count()], Block::new(self));
-                let mut loss = 0.0;
+                // The gradient, and behind it the loss.
+                let (mut sums, mut block) = (vec![0f64; self.parameter_count() + 1], Block::new(self));
+                let (loss, gradient) = sums.split_last_mut().expect("there is a loss");
                 for first in rows.clone().step_by(BLOCK) {
                     let end = (first + BLOCK).min(rows.end);
                     let x = &values[first * self.columns..end * self.columns];
-                    loss += self.dense_block(x, (first, end - first), parts, &back, &mut block);
+                    *loss += self.dense_block(x, (first, end - first), parts, &back, &mut block);
                     gradient.iter_mut().zip(&mut block.gradient).for_each(|(to, from)| {
                         *to += f64::from(*from);
                         *from = 0.0;
                     });
                 }
-                (loss, gradient)
+                sums
             })
             .collect();
         gradient.fill(0.0);
-        for (_, sum) in &sums {
+        let mut add = |sum: &[f64]| {
             gradient.iter_mut().zip(sum).for_each(|(to, from)| *to += from);
-        }
-        sums.iter().map(|(loss, _)| loss).sum()
+            sum[self.parameter_count()]
+        };
+        Ok(match self.collective {
+            None => sums.iter().map(|sum| add(sum)).sum(),
+            others => {
+                together(others, sums.concat())?.chunks_exact(self.parameter_count() + 1).map(&mut add).sum()
+            }
+        })
     }
 
     fn transposed_outer(&self, parts: &Parts<'_, f32>) -> Vec<f32> {

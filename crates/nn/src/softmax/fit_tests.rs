@@ -43,13 +43,13 @@ fn gradients_are_finite_differences() {
             let at: Vec<f64> =
                 numbers(problem.parameter_count(), 6).iter().map(|&value| f64::from(value)).collect();
             let mut gradient = vec![0.0; at.len()];
-            problem.value(&at, &mut gradient);
+            problem.value(&at, &mut gradient).unwrap();
             let mut ignored = gradient.clone();
             for place in 0..at.len() {
                 let mut moved = |by: f64| {
                     let mut at = at.clone();
                     at[place] += by;
-                    problem.value(&at, &mut ignored)
+                    problem.value(&at, &mut ignored).unwrap()
                 };
                 let slope = (moved(4e-3) - moved(-4e-3)) / 8e-3;
                 assert!((slope - gradient[place]).abs() < 1e-4, "{place}: {slope} {}", gradient[place]);
@@ -110,4 +110,74 @@ fn a_view_that_confuses_classes_teaches_them_all_the_same() {
     };
     let mean = (0..rows).map(|row| f64::from(sure(row))).sum::<f64>() / rows as f64;
     assert!(mean > 0.95, "sure of the class itself, not of the guess: {mean}");
+}
+
+/// Processes on threads: each round, everyone lays down its bytes and takes everyone's.
+#[derive(Debug)]
+struct Round {
+    barrier: std::sync::Barrier,
+    bytes: std::sync::Mutex<Vec<Vec<u8>>>,
+}
+
+#[derive(Debug)]
+struct OnThread<'r>(&'r Round, usize, usize);
+
+impl Collective for OnThread<'_> {
+    fn place(&self) -> (usize, usize) {
+        (self.1, self.2)
+    }
+
+    fn all_gather(&self, own: Vec<u8>) -> std::result::Result<Vec<Vec<u8>>, String> {
+        self.0.bytes.lock().unwrap()[self.1] = own;
+        self.0.barrier.wait();
+        let all = self.0.bytes.lock().unwrap().clone();
+        self.0.barrier.wait();
+        Ok(all)
+    }
+}
+
+/// However many processes share a fit, the model has the bits of one; the loss of one of them is an error of all.
+#[test]
+fn fits_of_several_processes_are_those_of_one() {
+    let rows = 5000;
+    let dense = numbers(rows * 6, 1);
+    let indices: Vec<u32> = (0..rows as u32).flat_map(|row| [row % 4, 4 + row % 3]).collect();
+    let offsets: Vec<u64> = (0..=rows as u64).map(|row| 2 * row).collect();
+    let labels: Vec<u32> = (0..rows as u32).map(|row| (row * row / 7) % 3).collect();
+    let everyone: Vec<u32> = (0..rows as u32).collect();
+    let sparse = Input::Sparse { columns: 7, offsets: &offsets, indices: &indices, values: None };
+    for (input, hidden) in [(Input::Dense { columns: 6, values: &dense }, 4), (sparse, 0)] {
+        let design = Design::new(&Inputs::new(vec![input]).unwrap(), &everyone).unwrap();
+        let task = task(Evidence::Labels(&labels), hidden);
+        let alone = design.fit(&task, None).unwrap().0;
+        for size in [1, 2, 3, 7] {
+            let round = Round {
+                barrier: std::sync::Barrier::new(size),
+                bytes: std::sync::Mutex::new(vec![vec![]; size]),
+            };
+            std::thread::scope(|scope| {
+                let fit = |rank: usize| {
+                    let (round, design, task) = (&round, &design, &task);
+                    scope.spawn(move || design.fit_together(task, None, Some(&OnThread(round, rank, size))))
+                };
+                for thread in (0..size).map(fit).collect::<Vec<_>>() {
+                    assert_eq!(thread.join().unwrap().unwrap().0, alone, "{size}");
+                }
+            });
+        }
+    }
+    #[derive(Debug)]
+    struct Gone;
+    impl Collective for Gone {
+        fn place(&self) -> (usize, usize) {
+            (0, 2)
+        }
+        fn all_gather(&self, _: Vec<u8>) -> std::result::Result<Vec<Vec<u8>>, String> {
+            Err("another process ended".into())
+        }
+    }
+    let inputs = Inputs::new(vec![sparse]).unwrap();
+    let design = Design::new(&inputs, &everyone).unwrap();
+    let error = design.fit_together(&task(Evidence::Labels(&labels), 0), None, Some(&Gone)).unwrap_err();
+    assert!(error.to_string().contains("ended"), "{error}");
 }

@@ -7,7 +7,7 @@ const MEMORY: usize = 10;
 const DECREASE: f64 = 1e-4;
 const CURVATURE: f64 = 0.9;
 /// The search ends where a step takes away less than this share of the value.
-const LEAST_GAIN: f64 = 1e-8;
+const MIN_GAIN: f64 = 1e-8;
 /// Evaluations in one line search.
 const TRIES: usize = 20;
 
@@ -25,8 +25,8 @@ struct Pair {
     inverse: f64,
 }
 
-/// The minimum found from `start` in at most `iterations` steps, or a point where no partial derivative is larger than `tolerance`.
-/// `function` writes the gradient and returns the value; it must be finite at the start.
+/// The minimum found from `start` in at most `iterations` steps, or a point where no partial derivative is larger than
+/// `tolerance`. `function` writes the gradient and returns the value; it must be finite at the start.
 pub(super) fn minimise(
     mut function: impl FnMut(&[f64], &mut [f64]) -> f64,
     start: Vec<f64>,
@@ -41,7 +41,7 @@ pub(super) fn minimise(
         if here.gradient.iter().all(|slope| slope.abs() <= tolerance) {
             break;
         }
-        let mut direction = downhill(&here.gradient, &pairs);
+        let mut direction = search_direction(&here.gradient, &pairs);
         let mut slope = dot(&here.gradient, &direction);
         if slope >= 0.0 || !slope.is_finite() {
             // Rounding has spoilt what is remembered.
@@ -65,7 +65,7 @@ pub(super) fn minimise(
         }
         let gain = (here.value - next.value) / here.value.abs().max(next.value.abs()).max(1.0);
         here = next;
-        if gain <= LEAST_GAIN {
+        if gain <= MIN_GAIN {
             break;
         }
     }
@@ -73,7 +73,7 @@ pub(super) fn minimise(
 }
 
 /// The two-loop recursion: minus the inverse Hessian, as far as it is remembered, times the gradient.
-fn downhill(gradient: &[f64], pairs: &[Pair]) -> Vec<f64> {
+fn search_direction(gradient: &[f64], pairs: &[Pair]) -> Vec<f64> {
     let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
     let mut shares = Vec::with_capacity(pairs.len());
     for pair in pairs.iter().rev() {
@@ -92,8 +92,8 @@ fn downhill(gradient: &[f64], pairs: &[Pair]) -> Vec<f64> {
     direction
 }
 
-/// A point along the direction that is lower and flatter; the lowest one seen where no such point is found, if it is lower
-/// at all.
+/// A point along the direction that is lower and flatter; the lowest one seen where no such point is found, if it is
+/// lower at all.
 fn line_search(
     function: &mut impl FnMut(&[f64], &mut [f64]) -> f64,
     here: &Point,

@@ -5,8 +5,8 @@ use crate::kernel::exp::exp;
 use crate::kernel::{for_lanes, lanes, lanes_mut, sum_lanes, vectorised};
 use crate::loss;
 
-/// Rows whose likelihoods are multiplied before one logarithm is taken of them: each is at least 1e-45, and all of them together a
-/// normal number.
+/// Rows whose likelihoods are multiplied before one logarithm is taken of them: each is at least 1e-45, and all of them
+/// together a normal number.
 const ROWS_OF_A_LOGARITHM: usize = 4;
 
 /// The evidence about a block of rows, and how much each of them counts.
@@ -37,7 +37,8 @@ impl<'a> Known<'a> {
         Known { evidence, weights, ..self }
     }
 
-    /// Logits in, slopes of the loss with respect to them out; gives the loss. Rows of `logits` are padded to `columns`.
+    /// Logits in, slopes of the loss with respect to them out; gives the loss. Rows of `logits` are padded to
+    /// `columns`.
     pub fn loss(self, logits: &mut [f32], columns: usize) -> f64 {
         if let (Evidence::Labels(labels), []) = (self.evidence, self.weights) {
             return self.share * loss::label_slopes(labels, self.classes, columns, self.share as f32, logits);
@@ -98,7 +99,8 @@ vectorised! {
 }
 
 vectorised! {
-    /// `exp` of logits less the largest in, `weight (p - e_label)` out; the second of each pair becomes the part of the label.
+    /// `exp` of logits less the largest in, `weight (p - e_label)` out; the second of each pair becomes the part of the
+    /// label.
     fn label_slopes<'a>(
         labels: &'a [u32],
         weights: &'a [f32],
@@ -122,8 +124,9 @@ vectorised! {
 }
 
 vectorised! {
-    /// `exp` of logits less the largest in, `weight (p - r)` out, where `r_c` is proportional to `evidence_c p_c`; the second of each
-    /// pair becomes the sum of `evidence_c p_c`. Evidence that excludes every class that is possible says nothing.
+    /// `exp` of logits less the largest in, `weight (p - r)` out, where `r_c` is proportional to `evidence_c p_c`; the
+    /// second of each pair becomes the sum of `evidence_c p_c`. Evidence that excludes every class that is possible
+    /// says nothing.
     fn mixture_slopes<'a>(
         evidence: &'a [f32],
         weights: &'a [f32],
@@ -155,8 +158,8 @@ vectorised! {
     }
 }
 
-/// `exp` of logits less the largest in, `weight (p - target)` out; the second of each pair becomes the product of the exponentials,
-/// each to the power of its target.
+/// `exp` of logits less the largest in, `weight (p - target)` out; the second of each pair becomes the product of the
+/// exponentials, each to the power of its target.
 fn target_slopes(
     targets: &[f32],
     weights: &[f32],

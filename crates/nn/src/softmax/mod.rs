@@ -1,5 +1,5 @@
-//! Multinomial logistic regression and its nearest relatives, fitted to the optimum: no learning rate, no epochs, the same
-//! bits on any number of threads.
+//! Multinomial logistic regression and its nearest relatives, fitted to the optimum: no learning rate, no epochs, the
+//! same bits on any number of threads.
 //!
 //! ```
 //! use progap_nn::{Design, Evidence, Input, Inputs, Task};
@@ -31,6 +31,7 @@ mod loss;
 mod model;
 mod temperature;
 
+pub(crate) use design::dense_rows;
 pub use design::{Design, RowScaling};
 pub use fit::{Evidence, Start, Task};
 pub use model::{Softmax, SoftmaxShape};

@@ -3,7 +3,8 @@
 use crate::kernel::exp::exp;
 use crate::kernel::vectorised;
 
-/// How much the square of a temperature's logarithm costs, in cross-entropies of one row: a factor of two as much as half a row.
+/// How much the square of a temperature's logarithm costs, in cross-entropies of one row: a factor of two as much as
+/// half a row.
 const TOWARDS_ONE: f64 = 1.0;
 
 /// The factor on all logits with which the given rows have the lowest cross-entropy, between a tenth and ten, and that
@@ -12,8 +13,8 @@ pub fn best_temperature(logits: &[f32], labels: &[u32], classes: usize) -> (f32,
     lowest(logits, labels, classes, 0.0)
 }
 
-/// The same, but nearer to one the fewer rows there are: a handful that are all right would ask for certainty. The cross-entropy is that of
-/// the rows alone.
+/// The same, but nearer to one the fewer rows there are: a handful that are all right would ask for certainty. The
+/// cross-entropy is that of the rows alone.
 pub fn shrunk_temperature(logits: &[f32], labels: &[u32], classes: usize) -> (f32, f64) {
     lowest(logits, labels, classes, TOWARDS_ONE / labels.len().max(1) as f64)
 }
@@ -90,8 +91,8 @@ vectorised! {
                     sums[j] += exp(factor * logits[j]);
                 }
             }
-            // The largest logit's one is added in double precision, where what is next to certain still counts. Each is between 1 and
-            // the number of classes: one logarithm does for all.
+            // The largest logit's one is added in double precision, where what is next to certain still counts. Each is
+            // between 1 and the number of classes: one logarithm does for all.
             let mut products = sums.map(|sum| 1.0 + f64::from(sum));
             for half in [8, 4, 2, 1] {
                 for j in 0..half {

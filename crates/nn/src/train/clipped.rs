@@ -1,7 +1,7 @@
 //! The sum of clipped per-sample gradients, the one thing private training asks of the data.
 //!
-//! No sample's gradient is ever formed (ghost clipping). A sample's gradient by the weights of a linear layer is
-//! `xᵀ d`, as no layer is used twice, so that its squared norm is `|x|² |d|²`; a bias adds one to `|x|²`. Norms come first,
+//! No sample's gradient is ever formed (ghost clipping). A sample's gradient by the weights of a linear layer is `xᵀ
+//! d`, as no layer is used twice, so that its squared norm is `|x|² |d|²`; a bias adds one to `|x|²`. Norms come first,
 //! then one weighted accumulation.
 
 use crate::error::{Error, Result, check_setting};
@@ -11,7 +11,7 @@ use crate::kernel::vectorised;
 use crate::layer::linear::Operand;
 use crate::layout::{Layout, Linear};
 use crate::network::Network;
-use crate::pass::Ready;
+use crate::pass::PreparedNetwork;
 use crate::train::Passes;
 use crate::train::collective::{Part, read_f64, take_u64, write_f64};
 use crate::train::sink::Sink;
@@ -45,10 +45,10 @@ const SLACK: f64 = 1.0 / 1_073_741_824.0;
 /// - *A sample's `x` and `d` depend on no other sample.* They are computed in single precision, row by row, by the same
 ///   sequence of operations wherever the row stands in a block. The gradient that is clipped is the one *defined* by
 ///   these rounded numbers, so rounding in the network needs no bound.
-/// - *The norm is rounded up.* Products of two single-precision numbers are exact in double precision. The squared
-///   norm is a sum of fewer than 2^22 terms that are not negative, each of at most three roundings: the
-///   relative error is below 2^22 * 2^-53 * 2 = 2^-30. The norm used is `sqrt(s) (1 + 2^-29)`, and covers the rounding of
-///   the square root, of `C / norm`, of the factor 1 + 2^-29 and of the two products in `x (factor d)`.
+/// - *The norm is rounded up.* Products of two single-precision numbers are exact in double precision. The squared norm
+///   is a sum of fewer than 2^22 terms that are not negative, each of at most three roundings: the relative error is
+///   below 2^22 * 2^-53 * 2 = 2^-30. The norm used is `sqrt(s) (1 + 2^-29)`, and covers the rounding of the square
+///   root, of `C / norm`, of the factor 1 + 2^-29 and of the two products in `x (factor d)`.
 /// - *A sample is one term of the sum*, as no layer is used twice: an entry of its gradient is one product.
 ///   Double precision neither overflows (squares of squares of single precision stay below 1e160) nor loses a
 ///   term to underflow that matters (they stay above 1e-180, where the product with the clip factor is not more
@@ -56,8 +56,8 @@ const SLACK: f64 = 1.0 / 1_073_741_824.0;
 /// - *A sample whose norm is not finite contributes zero*, which is a function of the sample alone.
 /// - *An empty batch gives zeros.*
 ///
-/// The remaining rounding is that of the sum itself: at most `n 2^-53` of the sum of the absolute values of its terms, per
-/// parameter, as for one term after another (blocks of samples are added up first, then their sums, which rounds no
+/// The remaining rounding is that of the sum itself: at most `n 2^-53` of the sum of the absolute values of its terms,
+/// per parameter, as for one term after another (blocks of samples are added up first, then their sums, which rounds no
 /// term more often). Whoever adds noise charges for it.
 pub fn clipped_sum(network: &Network, batch: Batch<'_>, clip: f64) -> Result<Vec<f64>> {
     check_setting(clip.is_finite() && clip > 0.0, "the clip", clip, "a finite number above 0")?;
@@ -109,7 +109,7 @@ fn per_sample<T: Default + Send + Part>(
     if network.architecture().norm.mixes_rows() {
         return Err(Error::BatchNormPerSample);
     }
-    let ready = Ready::per_sample(network);
+    let ready = PreparedNetwork::per_sample(network);
     let mut passes = Passes::single_of_samples(network, batch);
     let mut parts = passes.parts(|| (T::default(), Kept::new(&network.values.layout)));
     passes.run(&ready, &mut parts, |block, (part, kept)| {

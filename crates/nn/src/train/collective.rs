@@ -5,6 +5,9 @@ use crate::error::{Error, Result};
 
 /// Brings together what several processes hold. All of them call it, in the same order.
 pub trait Collective: Sync + std::fmt::Debug {
+    /// The number of this process, from 0, and the number of all.
+    fn place(&self) -> (usize, usize);
+
     /// The bytes of every process, in their order.
     ///
     /// # Errors
@@ -67,6 +70,42 @@ pub(super) fn add_up(shared: &DistributedBatch<'_>, own: u64) -> Result<u64> {
     let all = shared.collective.all_gather(own.to_le_bytes().to_vec()).map_err(Error::Peer)?;
     let counts = all.iter().map(|bytes| take_u64(&mut &bytes[..]));
     counts.sum::<Option<u64>>().ok_or_else(|| Error::Peer("a process sent no count".into()))
+}
+
+/// This process's part of so many items; all of them where there are no others.
+pub(crate) fn own_part(collective: Option<&dyn Collective>, items: usize) -> std::ops::Range<usize> {
+    let (at, of) = collective.map_or((0, 1), Collective::place);
+    items * at / of..items * (at + 1) / of
+}
+
+/// The numbers of all processes, one after the other.
+pub(crate) fn together(collective: Option<&dyn Collective>, own: Vec<f64>) -> Result<Vec<f64>> {
+    let Some(collective) = collective else { return Ok(own) };
+    let mut bytes = vec![];
+    write_f64(&own, &mut bytes);
+    let mut all = vec![];
+    for (at, bytes) in collective.all_gather(bytes).map_err(Error::Peer)?.iter().enumerate() {
+        let first = all.len();
+        all.resize(first + bytes.len() / 8, 0.0);
+        let cut_short = || Error::Peer(format!("process {at} sent sums that do not fit"));
+        read_f64(&mut all[first..], &mut &bytes[..]).ok_or_else(cut_short)?;
+    }
+    Ok(all)
+}
+
+/// As [`together`], of numbers in single precision.
+pub(crate) fn together_single(collective: Option<&dyn Collective>, own: Vec<f32>) -> Result<Vec<f32>> {
+    let Some(collective) = collective else { return Ok(own) };
+    let mut bytes = vec![];
+    write_f32(&own, &mut bytes);
+    let mut all = vec![];
+    for (at, bytes) in collective.all_gather(bytes).map_err(Error::Peer)?.iter().enumerate() {
+        let first = all.len();
+        all.resize(first + bytes.len() / 4, 0.0);
+        let cut_short = || Error::Peer(format!("process {at} sent sums that do not fit"));
+        read_f32(&mut all[first..], &mut &bytes[..]).ok_or_else(cut_short)?;
+    }
+    Ok(all)
 }
 
 pub(super) fn take_u64(from: &mut &[u8]) -> Option<u64> {

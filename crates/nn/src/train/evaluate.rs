@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::input::{Batch, Input, Inputs, check_rows};
 use crate::loss::{hits, softmax};
 use crate::network::Network;
-use crate::pass::{BLOCK, Block, Ready};
+use crate::pass::{BLOCK, Block, PreparedNetwork};
 use crate::train::collective;
 
 /// Logits of the given rows: a row of classes for each.
@@ -66,7 +66,8 @@ fn each_block<T: Send>(
     out: impl IndexedParallelIterator<Item = T>,
     work: impl Fn(&[u32], &mut [f32], T) + Sync,
 ) {
-    let (blocks, ready) = (rows.par_chunks(BLOCK).zip(out).with_min_len(16), Ready::evaluation(network));
+    let (blocks, ready) =
+        (rows.par_chunks(BLOCK).zip(out).with_min_len(16), PreparedNetwork::evaluation(network));
     let columns = network.values.layout.head().outputs_padded;
     blocks.for_each_init(
         || (network.scratch(), network.trace()),
@@ -103,7 +104,7 @@ fn embedded(network: &Network, branch: usize, checked: &Inputs<'_>, rows: Range<
     crate::error::check_length("row of the input", columns, network.architecture().inputs[branch])?;
     // The other branches are not looked at.
     let inputs = checked.repeated(branch + 1);
-    let (ready, hidden) = (Ready::written_out(network), network.architecture().hidden);
+    let (ready, hidden) = (PreparedNetwork::written_out(network), network.architecture().hidden);
     let mut out = vec![0.0; rows.len() * hidden];
     let rows: Vec<u32> = (rows.start as u32..rows.end as u32).collect();
     check_rows(&inputs, &rows)?;

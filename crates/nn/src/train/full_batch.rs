@@ -1,16 +1,16 @@
 //! The gradient over a whole batch, and one step with it.
 //!
-//! Without batch normalisation one pass over the rows does. With it, each layer needs the statistics of those below before,
-//! and the sums `dβ`, `dγ` of those above for its gradient: a pass for each layer upwards, one for the head, and one for
-//! each layer downwards. Traces of a batch that fits in cache are kept between passes; else blocks are computed again, which
-//! is cheaper than storing and reading them.
+//! Without batch normalisation one pass over the rows does. With it, each layer needs the statistics of those below
+//! before, and the sums `dβ`, `dγ` of those above for its gradient: a pass for each layer upwards, one for the head,
+//! and one for each layer downwards. Traces of a batch that fits in cache are kept between passes; else blocks are
+//! computed again, which is cheaper than storing and reading them.
 
 use crate::error::{Error, Result};
 use crate::input::Batch;
 use crate::layer::batch_norm::{Moments, take_moments};
 use crate::network::Network;
 use crate::optim::Optimiser;
-use crate::pass::Ready;
+use crate::pass::PreparedNetwork;
 use crate::train::collective::Part;
 use crate::train::sink::{Discard, Sums};
 use crate::train::totals::Totals;
@@ -81,7 +81,7 @@ fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize)
         return Err(Error::SmallBatch { rows: 1, why: "batch normalisation needs two rows in training" });
     }
     let mut statistics = network.values.statistics.clone();
-    let mut ready = Ready::training(network, Some(seed));
+    let mut ready = PreparedNetwork::training(network, Some(seed));
     ready.numbered_from = batch.shared.map_or(0, |shared| shared.numbered_from);
     let layers = ready.layers;
     let mut passes = match synchronised {
@@ -137,10 +137,10 @@ fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize)
     Ok(Gradient { values: network.select_trained(totals.values), stats, statistics })
 }
 
-/// Gives the norms after a layer the mean and variance over the batch, for branches in training; where norms stand after the
-/// join, those of the joined rows, after the last layer.
+/// Gives the norms after a layer the mean and variance over the batch, for branches in training; where norms stand
+/// after the join, those of the joined rows, after the last layer.
 fn take_statistics(
-    ready: &mut Ready<'_>,
+    ready: &mut PreparedNetwork<'_>,
     passes: &mut Passes<'_, '_>,
     layer: usize,
     statistics: &mut [f32],

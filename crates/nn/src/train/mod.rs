@@ -13,7 +13,7 @@ use crate::error::{Result, check_length};
 use crate::input::{Batch, Inputs};
 use crate::network::Network;
 use crate::optim::Optimiser;
-use crate::pass::{BLOCK, Block, Ready, Scratch, Trace};
+use crate::pass::{BLOCK, Block, PreparedNetwork, Scratch, Trace};
 use crate::pool::Lent;
 use collective::{DistributedBatch, Part};
 
@@ -40,8 +40,8 @@ fn size_of_chunks(rows: usize, least: usize) -> usize {
     rows.div_ceil(count).next_multiple_of(BLOCK).max(1)
 }
 
-/// The rows of each chunk but the last of a batch that a gradient is taken over. A process that holds some rows of a batch holds whole
-/// chunks of it.
+/// The rows of each chunk but the last of a batch that a gradient is taken over. A process that holds some rows of a
+/// batch holds whole chunks of it.
 pub fn chunk_rows(rows: usize) -> usize {
     size_of_chunks(rows, CHUNK)
 }
@@ -118,7 +118,7 @@ impl<'n, 'a> Passes<'n, 'a> {
     /// Does `work` on every own block, chunks of them in parallel; each chunk has a part of its own.
     pub fn run<P: Send>(
         &mut self,
-        ready: &Ready<'_>,
+        ready: &PreparedNetwork<'_>,
         parts: &mut [P],
         work: impl Fn(&mut Block<'_, 'a>, &mut P) + Sync,
     ) {
@@ -174,7 +174,8 @@ pub struct EpochStats {
     pub accuracy: f64,
 }
 
-/// One step of the optimiser, with a gradient with respect to the trained parameters in the order of [`Network::trained`].
+/// One step of the optimiser, with a gradient with respect to the trained parameters in the order of
+/// [`Network::trained`].
 pub fn apply(network: &mut Network, optimiser: &mut Optimiser, gradient: &[f32]) -> Result<()> {
     check_length("gradient", gradient.len(), network.trained_count())?;
     let ranges = network.trained();

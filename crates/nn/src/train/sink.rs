@@ -1,5 +1,5 @@
-//! Sinks: where a backward pass puts gradients. They are summed over rows ([`Sums`]), taken per sample (`clipped.rs`), or
-//! dropped ([`Discard`]).
+//! Sinks: where a backward pass puts gradients. They are summed over rows ([`Sums`]), taken per sample (`clipped.rs`),
+//! or dropped ([`Discard`]).
 
 use crate::aligned::Aligned;
 use crate::kernel::product::{Matrix, add_rows};

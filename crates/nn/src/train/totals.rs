@@ -4,7 +4,7 @@ use crate::kernel::tile::BackwardCoefficients;
 use crate::layer::norm::{ColumnMap, NormLayer};
 use crate::layout::{Layout, Linear};
 use crate::network::Network;
-use crate::pass::Ready;
+use crate::pass::PreparedNetwork;
 use crate::train::sink::Sums;
 use crate::train::total;
 
@@ -15,7 +15,8 @@ pub(crate) struct Totals<'n> {
     pub values: Vec<f32>,
 }
 
-/// The sums of a linear layer that has absorbed a norm, or of its part for one branch: `A` and `D`, and its own weights.
+/// The sums of a linear layer that has absorbed a norm, or of its part for one branch: `A` and `D`, and its own
+/// weights.
 #[derive(Clone, Copy)]
 struct Reader<'s> {
     a: &'s [f64],
@@ -37,7 +38,7 @@ impl<'n> Totals<'n> {
     }
 
     /// The gradients of the head, and of the norms before it.
-    pub fn head(&mut self, ready: &mut Ready<'_>, parts: &[Sums<'_>]) {
+    pub fn head(&mut self, ready: &mut PreparedNetwork<'_>, parts: &[Sums<'_>]) {
         let (width, last) = (ready.padded_width, ready.layers - 1);
         let slot = self.layout.head();
         let sums = total(parts.iter().map(|part| &part.values[slot.sums()]));
@@ -69,7 +70,7 @@ impl<'n> Totals<'n> {
     }
 
     /// The gradients of a layer of every branch, and of the norms before it.
-    pub fn layer(&mut self, ready: &mut Ready<'_>, parts: &[Sums<'_>], layer: usize) {
+    pub fn layer(&mut self, ready: &mut PreparedNetwork<'_>, parts: &[Sums<'_>], layer: usize) {
         for b in ready.trained().collect::<Vec<_>>() {
             let i = ready.number(b, layer);
             let slot = &self.layout.linears[i];
@@ -103,7 +104,13 @@ impl<'n> Totals<'n> {
     }
 
     /// The gradient of the norm after layer `i`, absorbed by its reader.
-    fn absorbed_norm(&mut self, ready: &mut Ready<'_>, i: usize, reader: Reader<'_>, radial: Option<Radial>) {
+    fn absorbed_norm(
+        &mut self,
+        ready: &mut PreparedNetwork<'_>,
+        i: usize,
+        reader: Reader<'_>,
+        radial: Option<Radial>,
+    ) {
         let (norm, map, columns) = (&ready.norms[i], &ready.maps[i], reader.d.len());
         let (mut d_gamma, mut d_beta) = (vec![0.0; norm.width], vec![0.0; norm.width]);
         for j in 0..norm.width {
@@ -126,7 +133,7 @@ impl<'n> Totals<'n> {
     }
 
     /// The gradient of the norm after layer `i`, from sums of its own.
-    fn norm(&mut self, ready: &mut Ready<'_>, parts: &[Sums<'_>], i: usize) {
+    fn norm(&mut self, ready: &mut PreparedNetwork<'_>, parts: &[Sums<'_>], i: usize) {
         let Some(vectors) = self.layout.norm_vectors(i) else { return };
         let [mut gamma, beta] = self.norm_sums(parts, i);
         if !ready.norms[i].kind.mixes_rows() {

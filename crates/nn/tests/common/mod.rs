@@ -76,8 +76,8 @@ pub fn places(state: &[Tensor<'_>]) -> Vec<(String, Range<usize>)> {
     place.collect()
 }
 
-/// Compares the derivative along the gradient, and along each tensor's part of it, with the difference of losses: an error in
-/// one tensor is not hidden by the others. `loss` is given parameters.
+/// Compares the derivative along the gradient, and along each tensor's part of it, with the difference of losses: an
+/// error in one tensor is not hidden by the others. `loss` is given parameters.
 pub fn check_gradient(
     label: &str,
     exact: &[f32],

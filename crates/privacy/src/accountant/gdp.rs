@@ -12,7 +12,7 @@ use crate::special::log_gaussian_delta;
 ///
 /// # Proof definition
 /// For trees of Gaussian, composed, self-composed and parallel events, the answer is the exact trade-off of the
-/// dominating pair, rounded up by at most a relative 1e-12. See `docs/privacy.md#gaussian-composition`.
+/// dominating pair, rounded up by at most a relative 1e-12. See [proof](crate::proofs::gaussian_composition).
 ///
 /// ```
 /// use progap_privacy::{Event, accountant::{Accountant, GdpAccountant}};
@@ -45,8 +45,8 @@ pub(super) fn squared_mu(event: &Event, path: &Path<'_>) -> Result<f64, Obstacle
     }
 }
 
-/// The squared signal-to-noise ratio of the Gaussian that many small losses add up to in the limit; nothing for trees of anything but
-/// Gaussians and samples of them. An approximation that can be below the truth: it bounds nothing.
+/// The squared signal-to-noise ratio of the Gaussian that many small losses add up to in the limit; nothing for trees
+/// of anything but Gaussians and samples of them. An approximation that can be below the truth: it bounds nothing.
 pub(crate) fn normal_limit(event: &Event) -> Option<f64> {
     match event {
         Event::Gaussian { sigma, sensitivity } => Some((sensitivity / sigma).powi(2)),

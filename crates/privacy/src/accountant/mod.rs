@@ -8,7 +8,8 @@
 //! | `zcdp` | concentrated privacy, one number for all orders | Gaussians and what has a delta of zero |
 //! | `theorem` | the formulas printed in the ProGAP paper | Gaussians and Poisson-sampled Gaussians |
 //!
-//! Every answer is an upper bound. On the same tree, `gdp` and `pld` are at most `rdp`, which is at most `zcdp` and `theorem`.
+//! Every answer is an upper bound. On the same tree, `gdp` and `pld` are at most `rdp`, which is at most `zcdp` and
+//! `theorem`.
 
 mod gdp;
 mod multi_term;
@@ -74,11 +75,12 @@ impl Obstacle {
 /// Interprets event trees.
 ///
 /// # Proof definition
-/// If `epsilon(event, delta)` returns `Ok(bound)`, every mechanism described by `event` is
-/// `(bound.value, delta)`-differentially private for the neighbour relation to which the tree's sensitivities refer;
-/// likewise for `delta(event, epsilon)`. Allowances for rounding are part of the value. They follow the usual model
-/// of floating-point arithmetic to first order, and take the accuracy of library functions (logarithms, the error
-/// function, the Fourier transform) as documented or measured rather than proven. See `docs/privacy.md#numerics`.
+/// If `epsilon(event, delta)` returns `Ok(bound)`, every mechanism described by `event` is `(bound.value,
+/// delta)`-differentially private for the neighbour relation to which the tree's sensitivities refer; likewise for
+/// `delta(event, epsilon)`. Allowances for rounding are part of the value. They follow the usual model of
+/// floating-point arithmetic to first order, and take the accuracy of library functions (logarithms, the error
+/// function, the Fourier transform) as documented or measured rather than proven. See
+/// [proof](crate::proofs::privacy_loss#numerics).
 pub trait Accountant {
     /// The name by which statements and the command line know this accountant.
     fn name(&self) -> &'static str;
@@ -153,9 +155,9 @@ pub fn by_name(name: &str) -> Result<&'static dyn Accountant> {
     found.ok_or_else(|| crate::Error::invalid("accountant", name, "the name of an accountant"))
 }
 
-/// The tightest of all accountants: `gdp` for Gaussians, else `pld`, and the smallest answer of all that support the tree where it does
-/// not, or says that its own is larger than it had to be. What is private with a delta of zero never costs more than that, see
-/// [`Event::pure_epsilon`].
+/// The tightest of all accountants: `gdp` for Gaussians, else `pld`, and the smallest answer of all that support the
+/// tree where it does not, or says that its own is larger than it had to be. What is private with a delta of zero never
+/// costs more than that, see [`Event::pure_epsilon`].
 ///
 /// ```
 /// use progap_privacy::{Event, accountant::{Accountant, Best}};

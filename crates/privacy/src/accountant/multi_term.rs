@@ -5,7 +5,7 @@
 /// # Proof definition
 /// A batch of `batch` terms is drawn without replacement from `population`, of which `terms` are touched. A record
 /// that touches fewer has a stochastically smaller number, and every divergence used here grows with the number, so
-/// the law for exactly `terms` bounds them all. See `docs/privacy.md#multi-term`.
+/// the law for exactly `terms` bounds them all. See [proof](crate::proofs::renyi#multi-term).
 pub(super) fn touched_terms(population: u64, batch: u64, terms: u64) -> Vec<(u64, f64)> {
     let first = (batch + terms).saturating_sub(population);
     let last = terms.min(batch);

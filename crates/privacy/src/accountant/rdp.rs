@@ -19,7 +19,7 @@ const MAX_SAMPLED_ORDER: f64 = 20_000.0;
 /// At every order the divergence used is at least that of the dominating pair in both directions: exact for Gaussian,
 /// Laplace, binary and Poisson-sampled Gaussian mechanisms (Mironov, Talwar and Zhang 2019), the published bounds
 /// for multi-term batches (Daigavane et al. 2021) and private selection (Papernot and Steinke 2022). Parallel events
-/// cost the largest divergence at each order, also when repeated. See `docs/privacy.md#renyi`.
+/// cost the largest divergence at each order, also when repeated. See [proof](crate::proofs::renyi).
 #[derive(Debug, Clone, Default)]
 pub struct RdpAccountant {
     orders: Option<Vec<f64>>,

@@ -12,7 +12,7 @@ use crate::event::{Event, Path};
 ///
 /// # Proof definition
 /// Both use the same divergences as [`RdpAccountant`](super::RdpAccountant) and a weaker conversion, so the answer is
-/// an upper bound and never below that accountant's. See `docs/privacy.md#published-theorems`.
+/// an upper bound and never below that accountant's. See [proof](crate::proofs::renyi#published-theorems).
 ///
 /// ```
 /// use progap_privacy::{Event, accountant::{Accountant, TheoremAccountant}};

@@ -4,14 +4,15 @@ use super::gdp::squared_mu;
 use super::{Accountant, Bound, Obstacle, RdpAccountant};
 use crate::event::{Event, Path};
 
-/// Zero-concentrated differential privacy (Bun and Steinke 2016), the currency of several statistical offices: one number, `rho`, that
-/// adds up under composition.
+/// Zero-concentrated differential privacy (Bun and Steinke 2016), the currency of several statistical offices: one
+/// number, `rho`, that adds up under composition.
 ///
 /// # Proof definition
-/// A mechanism is `rho`-zCDP if its Rényi divergence at every order `alpha` is at most `rho alpha`. A Gaussian has `rho = mu^2 / 2`,
-/// a mechanism that is `(epsilon, 0)`-private has `rho <= epsilon^2 / 2` (Bun and Steinke, propositions 1.6 and 1.4). `rho` adds along adaptive
-/// compositions, and the largest counts where a record is in one part only. `rho alpha` is the divergence of a Gaussian with `mu^2 = 2 rho`,
-/// so [`RdpAccountant`] turns it into `(epsilon, delta)`. See `docs/privacy.md#zcdp`.
+/// A mechanism is `rho`-zCDP if its Rényi divergence at every order `alpha` is at most `rho alpha`. A Gaussian has `rho
+/// = mu^2 / 2`, a mechanism that is `(epsilon, 0)`-private has `rho <= epsilon^2 / 2` (Bun and Steinke, propositions
+/// 1.6 and 1.4). `rho` adds along adaptive compositions, and the largest counts where a record is in one part only.
+/// `rho alpha` is the divergence of a Gaussian with `mu^2 = 2 rho`, so [`RdpAccountant`] turns it into `(epsilon,
+/// delta)`. See [proof](crate::proofs::renyi#zcdp).
 ///
 /// ```
 /// use progap_privacy::{Event, accountant::{Accountant, ZcdpAccountant}};
@@ -57,7 +58,8 @@ fn rho(event: &Event, path: &Path<'_>) -> Result<f64, Obstacle> {
     }
 }
 
-/// The Gaussian whose divergence at each order is the most that a tree may have; sums of `rho` are rounded to first order.
+/// The Gaussian whose divergence at each order is the most that a tree may have; sums of `rho` are rounded to first
+/// order.
 fn dominating(event: &Event) -> Option<Event> {
     let rho = rho(event, &Path::Root).ok()? * (1.0 + 1e-12);
     Some(Event::Gaussian { sigma: 1.0, sensitivity: (2.0 * rho).sqrt() })

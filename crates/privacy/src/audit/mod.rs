@@ -3,7 +3,7 @@
 //! An accountant bounds epsilon from above by proof; an audit bounds it from below by experiment. When a lower bound
 //! exceeds what is claimed, the claim is wrong: a bug in the noise, the sensitivity or the count. Every function
 //! here states its rate of false alarms, which holds for every mechanism that keeps its claim and whatever the
-//! scores are, unless it says otherwise (docs/privacy.md#audit).
+//! scores are, unless it says otherwise ([proof](crate::proofs::audit)).
 //!
 //! | recorded | function |
 //! |---|---|

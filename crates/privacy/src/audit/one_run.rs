@@ -97,7 +97,7 @@ impl Guesses {
 /// `P(correct >= v) <= P(W >= v) + 2 m delta max_(i = 1..v) P(v > W >= v - i) / i`
 /// (Theorem 5.2 and the program in the appendix of Steinke, Nasr and Jagielski 2023; privacy with respect to
 /// adding or removing one canary). The factor is `2 m delta`, with all `m` canaries and not only those guessed.
-/// See docs/privacy.md#audit.
+/// See [proof](crate::proofs::audit).
 ///
 /// # Errors
 /// Impossible counts, a negative epsilon or a `delta` outside `[0, 1)`.

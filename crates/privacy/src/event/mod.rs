@@ -41,7 +41,7 @@ pub const MAX_JSON_BYTES: usize = 4 << 20;
 /// record. The variant's own documentation names a pair of distributions (P, Q) that dominates every member:
 /// no test can tell D from D' better than it tells P from Q, in either order. Accountants only ever use that pair.
 /// Composition is adaptive: a later mechanism may depend on the results of earlier ones, as long as the
-/// parameters written here do not. See `docs/privacy.md#events`.
+/// parameters written here do not. See [proof](crate::proofs::events).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Event {
@@ -201,8 +201,8 @@ impl Event {
         Event::PrivateSelection { eta, gamma, event: Box::new(self) }.checked()
     }
 
-    /// The same queries with this many times the noise, or nothing where noise is not a number to be multiplied: responses, and
-    /// what has no noise.
+    /// The same queries with this many times the noise, or nothing where noise is not a number to be multiplied:
+    /// responses, and what has no noise.
     ///
     /// Calibration looks for the factor: what a run asks is written down once, with noise as large as the sensitivity.
     ///

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 pub enum Unit {
     /// One directed edge is present or absent. Features and labels are public.
     Edge,
-    /// One friendship, that is both directions of an edge, is present or absent.
+    /// One undirected edge, that is both directions of an edge, is present or absent.
     EdgeUndirected,
     /// One node's record is present or absent: its features, its label and its own list of receivers.
     /// Identifiers are public, and the record of any other node stays as it is.
@@ -38,7 +38,7 @@ impl Unit {
     pub fn neighbours(self) -> &'static str {
         match self {
             Unit::Edge => "data sets that differ in one directed edge",
-            Unit::EdgeUndirected => "data sets that differ in one friendship, in both directions",
+            Unit::EdgeUndirected => "data sets that differ in one undirected edge, in both directions",
             Unit::Node => {
                 "data sets that differ in one node's record: features, label and own list of receivers"
             }

@@ -88,7 +88,7 @@ fn exp_neg_below_one<S: Source>(stream: &mut Stream<S>, numerator: u64, denomina
 /// # Proof definition
 /// For every `epsilon > 0`, the report of a bit is `epsilon`-differentially private with respect to that bit.
 /// The flip probability is a double rounded up, and the coin uses that double exactly, so the realised epsilon
-/// is never above the one asked for (docs/privacy.md#randomised-response).
+/// is never above the one asked for ([proof](crate::proofs::randomised_response)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomisedResponse {
     flip_probability: f64,

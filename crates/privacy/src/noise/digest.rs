@@ -27,7 +27,8 @@ const AT_ONCE: usize = 4096;
 pub struct BlockDigest([u8; 32]);
 
 impl BlockDigest {
-    /// The digest of some integers: the same whatever type holds them. Integers that all fit in four bytes are hashed as four.
+    /// The digest of some integers: the same whatever type holds them. Integers that all fit in four bytes are hashed
+    /// as four.
     pub fn new<T: Copy + Into<i64>>(integers: &[T]) -> Self {
         Self::in_four_bytes(integers).unwrap_or_else(|| Self::in_eight_bytes(integers))
     }
@@ -40,8 +41,8 @@ impl BlockDigest {
         BlockDigest(bytes)
     }
 
-    /// Width and length last, where they do not move the integers out of the hash's own blocks: no two lists of integers are
-    /// the same bytes, read from their end.
+    /// Width and length last, where they do not move the integers out of the hash's own blocks: no two lists of
+    /// integers are the same bytes, read from their end.
     fn end(mut hasher: blake3::Hasher, width: u8, length: usize) -> Self {
         hasher.update(&[width]).update(&(length as u64).to_le_bytes());
         BlockDigest(*hasher.finalize().as_bytes())

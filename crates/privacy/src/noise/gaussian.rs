@@ -27,12 +27,12 @@ pub const MAX_SIGMA: f64 = 131_072.0;
 /// `round(Normal(0, sigma^2))` on the integers.
 ///
 /// # Proof definition
-/// For `1 <= sigma <= 131072` (`sigma` exactly the double given) and a stream of uniform bits, samples are
-/// independent, and the distribution of one sample is within [`total_variation`](Self::total_variation)
-/// (below [`tables::DISTANCE`](super::tables::DISTANCE) everywhere, 8e-35 at `sigma = 2000`) of `round(Y)`, `Y ~ Normal(0, sigma^2)`. Adding
-/// samples to integers is therefore post-processing of the Gaussian mechanism (docs/privacy.md#rounding), up
-/// to the `delta` of [`tables::slack`](super::tables::slack). The number of words read depends on random words
-/// alone, never on the data that the noise is added to.
+/// For `1 <= sigma <= 131072` (`sigma` exactly the double given) and a stream of uniform bits, samples are independent,
+/// and the distribution of one sample is within [`total_variation`](Self::total_variation) (below
+/// [`tables::DISTANCE`](super::tables::DISTANCE) everywhere, 8e-35 at `sigma = 2000`) of `round(Y)`, `Y ~ Normal(0,
+/// sigma^2)`. Adding samples to integers is therefore post-processing of the Gaussian mechanism
+/// ([proof](crate::proofs::rounding)), up to the `delta` of [`tables::slack`](super::tables::slack). The number of
+/// words read depends on random words alone, never on the data that the noise is added to.
 ///
 /// ```
 /// use progap_privacy::noise::{Randomness, RoundedGaussian};

@@ -2,7 +2,7 @@
 //!
 //! Gradients are summed in floating point, in an order that may depend on the batch, and then rounded to a grid.
 //! Both steps can move the sums of neighbouring data sets apart by more than the clipping norm. This file says
-//! by how much at most (docs/privacy.md#gradient-sums), and charges it.
+//! by how much at most ([proof](crate::proofs::gradient_sums)), and charges it.
 
 use super::digest::{BlockDigest, QueryDigest};
 use super::gaussian::{MAX_SIGMA, RoundedGaussian};
@@ -44,10 +44,11 @@ impl Summation {
 /// The grid on which a gradient sum is rounded and noised.
 ///
 /// # Proof definition
-/// For sums computed as [`Summation`] says, over records whose contributions have norm at most `clip`, the rounded sums of neighbouring data sets differ by at most [`sensitivity`](Self::sensitivity)
-/// `= clip + sqrt(parameters) step + 2 error` in L2 norm. [`privatise`](Self::privatise) is then post-processing of
-/// the Gaussian mechanism with that sensitivity and standard deviation `noise_multiplier * sensitivity`, up to
-/// [`tables::slack`](super::tables::slack). See docs/privacy.md#gradient-sums.
+/// For sums computed as [`Summation`] says, over records whose contributions have norm at most `clip`, the rounded sums
+/// of neighbouring data sets differ by at most [`sensitivity`](Self::sensitivity) `= clip + sqrt(parameters) step + 2
+/// error` in L2 norm. [`privatise`](Self::privatise) is then post-processing of the Gaussian mechanism with that
+/// sensitivity and standard deviation `noise_multiplier * sensitivity`, up to [`tables::slack`](super::tables::slack).
+/// See [proof](crate::proofs::gradient_sums).
 #[derive(Debug, Clone)]
 pub struct GradientGrid {
     step: f64,
@@ -60,7 +61,7 @@ pub struct GradientGrid {
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
 
 /// 2^51.
-const MOST_STEPS: f64 = 2_251_799_813_685_248.0;
+const MAX_STEPS: f64 = 2_251_799_813_685_248.0;
 
 /// The integer nearest to a number of magnitude up to 2^51: off by at most one half, exactly.
 fn nearest(x: f64) -> i64 {
@@ -149,7 +150,7 @@ impl GradientGrid {
         // A power of two, and so is its inverse: the product is exact.
         let per_step = 1.0 / self.step;
         // Not the value itself: it is private.
-        if !sum.iter().all(|&entry| (entry * per_step).abs() <= MOST_STEPS) {
+        if !sum.iter().all(|&entry| (entry * per_step).abs() <= MAX_STEPS) {
             return Err(Error::invalid("gradient sum", "out of range", "finite, from clipped gradients"));
         }
         let mut integers: Vec<i64> = sum.iter().map(|&entry| nearest(entry * per_step)).collect();
@@ -226,7 +227,7 @@ mod tests {
         let query = |label: &str| Randomness::from_seed(1).query(label).unwrap();
         assert!(grid.privatise(&[0.0], query("g")).is_ok(), "fewer entries need less");
         assert!(grid.privatise(&[0.0; 3], query("g")).is_err());
-        assert!(grid.privatise(&[0.0, MOST_STEPS.next_up() * grid.step()], query("g")).is_err());
+        assert!(grid.privatise(&[0.0, MAX_STEPS.next_up() * grid.step()], query("g")).is_err());
         assert!(grid.privatise(&[0.0, f64::NAN], query("g")).is_err());
         assert!(grid.privatise(&[0.0, f64::INFINITY], query("g")).is_err());
     }
@@ -234,7 +235,7 @@ mod tests {
     proptest! {
         /// The premise of the proof: no entry moves by more than half a step.
         #[test]
-        fn rounding_moves_by_at_most_one_half(x in -MOST_STEPS..MOST_STEPS, small in -4.0_f64..4.0, exponent in 0_i32..51) {
+        fn rounding_moves_by_at_most_one_half(x in -MAX_STEPS..MAX_STEPS, small in -4.0_f64..4.0, exponent in 0_i32..51) {
             for x in [x, small, x * 2f64.powi(-exponent), small.floor() + 0.5, small.floor() + 0.5_f64.next_down()] {
                 prop_assert!((nearest(x) as f64 - x).abs() <= 0.5, "{x} became {}", nearest(x));
             }
@@ -243,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_ends_of_the_range_round_to_themselves() {
-        for x in [0.0, -0.0, 1.0, -1.0, MOST_STEPS, -MOST_STEPS, MOST_STEPS - 1.0] {
+        for x in [0.0, -0.0, 1.0, -1.0, MAX_STEPS, -MAX_STEPS, MAX_STEPS - 1.0] {
             assert_eq!(nearest(x) as f64, x);
         }
     }

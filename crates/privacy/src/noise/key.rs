@@ -18,17 +18,17 @@ fn fill(bytes: &mut [u8]) -> Result<(), Error> {
 
 /// The secret of one run, from the operating system. Whoever has it can remove noise that is still to be drawn.
 ///
-/// It has two halves. The first gives the noise, and is replaced by a one-way successor ([`RunKey::advance`]) after each answer that
-/// was kept: whoever finds the key later cannot repeat the noise of what was kept before. The second stays the same from
-/// the beginning of a run to its end, and protects no data: it names the run ([`RunKey::commitment`]) and seals its files
-/// ([`RunKey::seal`]).
+/// It has two halves. The first gives the noise, and is replaced by a one-way successor ([`RunKey::advance`]) after
+/// each answer that was kept: whoever finds the key later cannot repeat the noise of what was kept before. The second
+/// stays the same from the beginning of a run to its end, and protects no data: it names the run
+/// ([`RunKey::commitment`]) and seals its files ([`RunKey::seal`]).
 ///
-/// In memory both halves lie in a page of their own, which the system is asked never to swap, and are overwritten when they are no
-/// longer needed. Where it refuses (a limit on locked memory) the key is as any other memory. What is derived from it for one
-/// query, and the file that a run keeps it in, are not covered.
+/// In memory both halves lie in a page of their own, which the system is asked never to swap, and are overwritten when
+/// they are no longer needed. Where it refuses (a limit on locked memory) the key is as any other memory. What is
+/// derived from it for one query, and the file that a run keeps it in, are not covered.
 ///
-/// A run that must survive a crash keeps its key in a file that only its owner can read, and deletes the file when it is
-/// done: resumed with the same key, it asks the same questions with the same noise, which tells nothing new.
+/// A run that must survive a crash keeps its key in a file that only its owner can read, and deletes the file when it
+/// is done: resumed with the same key, it asks the same questions with the same noise, which tells nothing new.
 pub struct RunKey {
     generation: u64,
     /// Let go of before the page.

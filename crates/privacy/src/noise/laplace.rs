@@ -51,6 +51,18 @@ impl Scale {
         }
     }
 
+    /// The largest ratio over a power of two that is not above `scale`, with as many digits as there is room for.
+    ///
+    /// # Errors
+    /// A scale outside `[1, 2^31)`, or not a number.
+    pub(crate) fn at_most(scale: f64) -> Result<Self> {
+        if !(1.0..Self::LARGEST_PART as f64).contains(&scale) {
+            return Err(Error::invalid("scale", scale, "between 1 and 2^31"));
+        }
+        let denominator = 1u64 << 30u32.saturating_sub(scale.log2().floor() as u32);
+        Self::new((scale * denominator as f64).floor() as u64, denominator)
+    }
+
     /// The next larger scale of the same denominator.
     ///
     /// # Errors
@@ -88,7 +100,7 @@ impl Scale {
 ///
 /// # Proof definition
 /// For integer queries, query plus one independent sample per entry equals the rounding of query plus a true
-/// Laplace variable, so it is post-processing of the Laplace mechanism (docs/privacy.md#rounding), exactly:
+/// Laplace variable, so it is post-processing of the Laplace mechanism ([proof](crate::proofs::rounding)), exactly:
 /// `P(0) = 1 - exp(-1 / 2 scale)` and, away from zero, `P(|n| >= k) = exp(-(k - 1/2) / scale)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoundedLaplace {

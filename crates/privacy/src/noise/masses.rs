@@ -5,9 +5,9 @@ use super::fixed::{Fixed, decompose};
 /// `P(n)` for `n = 0, 1, ...` in units of 2^-128, truncated, up to the last one that is not zero.
 ///
 /// A unit cell of the density is [`CellIntegral`] times `norm q^(n^2)`, `q = exp(-1 / 2 sigma^2)`, which follows from
-/// `q^((n+1)^2) = q^(n^2) q^(2n+1)`: every factor is below one, so errors only add, at most `51 (n + 1)^2 norm + n + 1` units of
-/// 2^-192 and below 2^-144 over the whole range. For a small sigma the cells are cut into five, which is the same as
-/// taking five cells of a Gaussian five times as wide: its series converges faster.
+/// `q^((n+1)^2) = q^(n^2) q^(2n+1)`: every factor is below one, so errors only add, at most `51 (n + 1)^2 norm + n + 1`
+/// units of 2^-192 and below 2^-144 over the whole range. For a small sigma the cells are cut into five, which is the
+/// same as taking five cells of a Gaussian five times as wide: its series converges faster.
 pub(super) fn masses(sigma: f64) -> Vec<u128> {
     let cells = if sigma < 8.0 { 5 } else { 1 };
     let (mantissa, exponent) = decompose(sigma);
@@ -39,9 +39,9 @@ pub(super) fn masses(sigma: f64) -> Vec<u128> {
 
 /// The integrals over one cell after the other.
 ///
-/// As a function of `n` they hardly bend where sigma is large: the k-th difference is at most `2.2 (v / 2)^k`. So a run of cells needs
-/// its first few, from which the others follow by adding differences. What is left out is below 2^-160; the values that a
-/// run begins with are off by two units, which its additions make 2^-153 of at most.
+/// As a function of `n` they hardly bend where sigma is large: the k-th difference is at most `2.2 (v / 2)^k`. So a run
+/// of cells needs its first few, from which the others follow by adding differences. What is left out is below 2^-160;
+/// the values that a run begins with are off by two units, which its additions make 2^-153 of at most.
 struct Integrals {
     integral: CellIntegral,
     /// The next value and its differences.
@@ -53,12 +53,12 @@ struct Integrals {
 
 impl Integrals {
     const RUN: u64 = 32;
-    const MOST_DIFFERENCES: u64 = 12;
+    const MAX_DIFFERENCES: u64 = 12;
 
     fn new(integral: CellIntegral) -> Self {
         let half = integral.half_inverse_square.to_f64();
         let mut left_out = 2.2;
-        let order = (1..=Self::MOST_DIFFERENCES).find(|&k| {
+        let order = (1..=Self::MAX_DIFFERENCES).find(|&k| {
             // The binomial coefficient of the run and k, times the k-th difference.
             left_out *= (Self::RUN + 1 - k) as f64 / k as f64 * half;
             left_out < 2f64.powi(-160)

@@ -25,7 +25,7 @@ impl MessageInt for i16 {
     const LIMIT: u32 = 32_767;
 }
 
-/// How much of its influence a sender may spend, and how it spends it (docs/privacy.md#sender-weights).
+/// How much of its influence a sender may spend, and how it spends it ([proof](crate::proofs::sender_weights)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SenderBound {
     /// Every edge carries a unit message: one edge moves the sums by at most 1.

@@ -8,13 +8,14 @@
 //! | Laplace noise on integers | [`RoundedLaplace`], [`Scale`] |
 //! | exact coins, randomised response | [`Bernoulli`], [`RandomisedResponse`], [`bernoulli`] |
 //! | randomised response on long lists of bits | [`SparseResponse`] |
+//! | the largest of long lists of noisy bits | [`TopResponse`] |
 //! | which records join a batch | [`PoissonSample`] |
 //! | messages as integers | [`Quantiser`], [`SenderBound`] |
 //! | what tables of noise cost | [`tables`] |
 //! | gradient sums as integers | [`GradientGrid`] |
 //! | results that remember their source | [`Noisy`], [`Provenance`] |
 //!
-//! The proofs are in docs/privacy.md.
+//! The proofs are in [`proofs`](crate::proofs).
 
 pub mod bernoulli;
 mod digest;
@@ -33,6 +34,7 @@ mod shared;
 mod source;
 mod stream;
 pub mod tables;
+mod top;
 
 pub use bernoulli::{Bernoulli, RandomisedResponse};
 pub use digest::{BlockDigest, QueryDigest};
@@ -48,3 +50,4 @@ pub use response::SparseResponse;
 pub use shared::{Held, NotOneQuery};
 pub use source::{AnySource, Provenance, Reproducible, Secure, Source};
 pub use stream::{Purpose, Query, Randomness, Stream};
+pub use top::TopResponse;

@@ -17,15 +17,16 @@ impl RoundedGaussian {
     /// Every piece of sums but the last has a multiple of this many values.
     pub const PIECE: usize = BLOCK;
 
-    /// As [`release`](Self::release), the same to the last bit, for sums that come in pieces. `pieces` shows all of them in their order, and
-    /// is called twice; noisy pieces are handed to `take` in the same order.
+    /// As [`release`](Self::release), the same to the last bit, for sums that come in pieces. `pieces` shows all of
+    /// them in their order, and is called twice; noisy pieces are handed to `take` in the same order.
     ///
     /// # Proof definition
-    /// That of [`release`](Self::release): the noise is bound to the digest of all sums, which is known before the first value of noise is
-    /// drawn. A piece that is another the second time is an error before it gets noise.
+    /// That of [`release`](Self::release): the noise is bound to the digest of all sums, which is known before the
+    /// first value of noise is drawn. A piece that is another the second time is an error before it gets noise.
     ///
     /// # Errors
-    /// Those of `pieces` and `take`; pieces that are no multiple of [`PIECE`](Self::PIECE), or that change between the two calls.
+    /// Those of `pieces` and `take`; pieces that are no multiple of [`PIECE`](Self::PIECE), or that change between the
+    /// two calls.
     ///
     /// ```
     /// use progap_privacy::noise::{Quantiser, Randomness, RoundedGaussian};
@@ -65,11 +66,12 @@ impl RoundedGaussian {
 }
 
 impl RoundedLaplace {
-    /// As [`release`](Self::release), the same to the last bit, for sums that come in pieces, as [`RoundedGaussian::release_pieces`] takes them.
+    /// As [`release`](Self::release), the same to the last bit, for sums that come in pieces, as
+    /// [`RoundedGaussian::release_pieces`] takes them.
     ///
     /// # Proof definition
-    /// That of [`release`](Self::release): the noise is bound to the digest of all sums, which is known before the first value of noise is
-    /// drawn. A piece that is another the second time is an error before it gets noise.
+    /// That of [`release`](Self::release): the noise is bound to the digest of all sums, which is known before the
+    /// first value of noise is drawn. A piece that is another the second time is an error before it gets noise.
     ///
     /// # Errors
     /// As [`RoundedGaussian::release_pieces`].

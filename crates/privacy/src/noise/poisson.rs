@@ -1,7 +1,7 @@
 //! Poisson samples in time that follows the sample: gaps between the records that join, exactly geometric.
 //!
-//! With a coin for every record, the records from one that joins to the next number `k` with probability `q (1 - q)^k`. Drawing
-//! these gaps gives the same law and touches nobody who stays out.
+//! With a coin for every record, the records from one that joins to the next number `k` with probability `q (1 - q)^k`.
+//! Drawing these gaps gives the same law and touches nobody who stays out.
 
 use super::fixed::Fixed;
 use super::source::Source;
@@ -9,7 +9,7 @@ use super::stream::Stream;
 use crate::error::{Error, Result};
 
 /// Log2 of the longest table: 256 KiB of thresholds.
-const MOST_BITS: u32 = 15;
+const MAX_BITS: u32 = 15;
 
 /// A sample that every record joins on its own, with probability `rate`.
 ///
@@ -25,9 +25,9 @@ const MOST_BITS: u32 = 15;
 /// ```
 ///
 /// # Proof definition
-/// For a public `rate`, a stream of uniform bits and any list, every record joins with probability `rate`, exactly the double
-/// given, independently of all others (docs/privacy.md#poisson-samples). Which bits are read depends on bits and on
-/// the length of the list alone.
+/// For a public `rate`, a stream of uniform bits and any list, every record joins with probability `rate`, exactly the
+/// double given, independently of all others ([proof](crate::proofs::poisson_samples)). Which bits are read depends on
+/// bits and on the length of the list alone.
 #[derive(Debug, Clone)]
 pub struct PoissonSample {
     rate: f64,
@@ -46,7 +46,7 @@ enum Gaps {
 
 impl PoissonSample {
     /// The smallest rate above zero: of 2^64 records one joins.
-    pub const LEAST_RATE: f64 = 1.0 / (1_u128 << 64) as f64;
+    pub const MIN_RATE: f64 = 1.0 / (1_u128 << 64) as f64;
 
     /// Samples of a rate. Builds a table of up to 2^15 entries, in some microseconds to half a millisecond.
     ///
@@ -56,7 +56,7 @@ impl PoissonSample {
         let gaps = match rate {
             0.0 => Gaps::Endless,
             1.0 => Gaps::None,
-            _ if (Self::LEAST_RATE..1.0).contains(&rate) => Gaps::Table(GapTable::new(rate)),
+            _ if (Self::MIN_RATE..1.0).contains(&rate) => Gaps::Table(GapTable::new(rate)),
             _ => return Err(Error::invalid("sampling rate", rate, "0, or between 2^-64 and 1")),
         };
         Ok(Self { rate, gaps })
@@ -92,8 +92,8 @@ impl PoissonSample {
 
 /// The law of a gap, up to the length of the table.
 ///
-/// A uniform real number `U` is below `(1 - rate)^k` with the probability that a gap has at least `k` records. `U` is drawn 64 bits
-/// first, and more only where these do not tell on which side of a threshold it lies.
+/// A uniform real number `U` is below `(1 - rate)^k` with the probability that a gap has at least `k` records. `U` is
+/// drawn 64 bits first, and more only where these do not tell on which side of a threshold it lies.
 #[derive(Debug, Clone)]
 struct GapTable {
     /// `1 - rate` in units of 2^-128, exactly.
@@ -108,7 +108,7 @@ struct GapTable {
 impl GapTable {
     fn new(rate: f64) -> Self {
         // Twice the mean gap: one draw in eight goes on behind the table, unless it is as long as it may be.
-        let leading_bits = ((2.0 / rate).log2().ceil() as u32).clamp(1, MOST_BITS);
+        let leading_bits = ((2.0 / rate).log2().ceil() as u32).clamp(1, MAX_BITS);
         let stays = Fixed::one_plus(-rate);
         let mut power = Fixed::ONE;
         let thresholds: Box<[u64]> = (0..1 << leading_bits)
@@ -151,8 +151,9 @@ impl GapTable {
     }
 }
 
-/// Whether a uniform real number that begins with the 64 bits of `leading` is below `base^exponent`, for a base below one in units of
-/// 2^-128. Draws as many further bits as it takes; `drawn` keeps them for the next question about the same number.
+/// Whether a uniform real number that begins with the 64 bits of `leading` is below `base^exponent`, for a base below
+/// one in units of 2^-128. Draws as many further bits as it takes; `drawn` keeps them for the next question about the
+/// same number.
 #[cold]
 fn below_power<S: Source>(
     base: u128,
@@ -182,8 +183,9 @@ fn below_power<S: Source>(
 
 /// `base^exponent` to this many limbs, at least two, rounded down by less than `2 exponent` units in the last place.
 ///
-/// Proof: a truncated product of numbers below one is off by less than one unit and the errors of its factors. The base is
-/// exact. So with `e(k)` the error of the `k`-th power, `e(2k) < 2 e(k) + 1` and `e(2k + 1) < e(2k) + 1`, and by induction `e(k) <= 2k - 2`.
+/// Proof: a truncated product of numbers below one is off by less than one unit and the errors of its factors. The base
+/// is exact. So with `e(k)` the error of the `k`-th power, `e(2k) < 2 e(k) + 1` and `e(2k + 1) < e(2k) + 1`, and by
+/// induction `e(k) <= 2k - 2`.
 fn power(base: u128, exponent: usize, limbs: usize) -> Vec<u64> {
     let mut exact = vec![0; limbs];
     exact[0] = (base >> 64) as u64;
@@ -290,12 +292,13 @@ mod tests {
         assert_eq!(table.draw(&mut Stream::scripted(&words(&drawn))), 2);
     }
 
-    /// At a rate of 2^-64 every threshold is a tie of the ones beside it. The number is one and the same for all of them: what
-    /// was drawn to tell it from the first is not drawn again.
+    /// At a rate of 2^-64 every threshold is a tie of the ones beside it. The number is one and the same for all of
+    /// them: what was drawn to tell it from the first is not drawn again.
     #[test]
     fn ties_with_several_thresholds_look_at_one_number() {
-        let table = GapTable::new(PoissonSample::LEAST_RATE);
-        // Two units of 2^-64 below one, and a little: below (1 - 2^-64)^1, not below its square, which is 2^-128 above the two units.
+        let table = GapTable::new(PoissonSample::MIN_RATE);
+        // Two units of 2^-64 below one, and a little: below (1 - 2^-64)^1, not below its square, which is 2^-128 above
+        // the two units.
         for (rest, gap) in [([0, 0, 0], 2), ([1 << 63, 0, 0], 1)] {
             let drawn = [vec![u64::MAX - 1], rest.to_vec(), vec![0; 6]].concat();
             assert_eq!(table.draw(&mut Stream::scripted(&words(&drawn))), gap);
@@ -304,7 +307,7 @@ mod tests {
 
     #[test]
     fn thresholds_bound_the_powers() {
-        for rate in [0.999, 0.7, 0.5, 0.018, 512.0 / 825_000.0, 1e-5, 3e-12, PoissonSample::LEAST_RATE] {
+        for rate in [0.999, 0.7, 0.5, 0.018, 512.0 / 825_000.0, 1e-5, 3e-12, PoissonSample::MIN_RATE] {
             let table = GapTable::new(rate);
             for gap in [1, 2, table.len() / 2 + 1, table.len()] {
                 let exact = power(table.stays, gap, 6)[0];
@@ -321,7 +324,7 @@ mod tests {
         let mut stream = Randomness::from_seed(1).purpose("ends").unwrap().stream();
         assert!(PoissonSample::new(0.0).unwrap().choose(&mut stream, &records).is_empty());
         assert_eq!(PoissonSample::new(1.0).unwrap().choose(&mut stream, &records), records);
-        for rate in [PoissonSample::LEAST_RATE, 1e-6, 0.3, 1.0 - f64::EPSILON / 2.0] {
+        for rate in [PoissonSample::MIN_RATE, 1e-6, 0.3, 1.0 - f64::EPSILON / 2.0] {
             let sample = PoissonSample::new(rate).unwrap();
             assert_eq!(sample.rate(), rate);
             assert!(sample.choose::<_, u32>(&mut stream, &[]).is_empty());

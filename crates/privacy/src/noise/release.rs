@@ -106,7 +106,8 @@ pub(super) fn block_digests<T: Into<i64> + Copy + Send + Sync>(
     digests.into_iter().flatten().collect()
 }
 
-/// Values whose noise is bound to all of them and to the given parameters, a block at a time, whatever the number of threads.
+/// Values whose noise is bound to all of them and to the given parameters, a block at a time, whatever the number of
+/// threads.
 fn release_blocks<T: Into<i64> + Copy + Send + Sync, S: Source>(
     sums: &mut [T],
     parameters: &[f64],
@@ -129,9 +130,9 @@ impl RoundedGaussian {
     /// # Proof definition
     /// For integer sums that move by at most `Delta * scale` in L2 norm between neighbours, the result is
     /// post-processing of the Gaussian mechanism with standard deviation `sigma / scale` and sensitivity `Delta`
-    /// (docs/privacy.md#rounding), up to [`tables::slack`](super::tables::slack). The noise is bound to the noise's size, the
-    /// scale and every sum ([`Query::bind`]). Block `b` of the values uses stream `b`, whatever the number of threads (0 counts
-    /// as 1), and the query is used up.
+    /// ([proof](crate::proofs::rounding)), up to [`tables::slack`](super::tables::slack). The noise is bound to the
+    /// noise's size, the scale and every sum ([`Query::bind`]). Block `b` of the values uses stream `b`, whatever the
+    /// number of threads (0 counts as 1), and the query is used up.
     pub fn release<T: NoisySum + Into<i64> + Send + Sync, S: Source>(
         &self,
         sums: &mut [T],
@@ -159,7 +160,8 @@ impl RoundedGaussian {
         }
     }
 
-    /// As [`release`](Self::release), for sums that are used up: the noisy values take their place in memory, the same to the last bit.
+    /// As [`release`](Self::release), for sums that are used up: the noisy values take their place in memory, the same
+    /// to the last bit.
     ///
     /// ```
     /// use progap_privacy::noise::{Quantiser, Randomness, RoundedGaussian};
@@ -193,11 +195,11 @@ impl RoundedLaplace {
     /// Integer sums with Laplace noise on every entry.
     ///
     /// # Proof definition
-    /// For integer sums that move by at most `Delta` in L1 norm between neighbours, the result is post-processing of the Laplace
-    /// mechanism with this scale and sensitivity `Delta`: pure `Delta / scale`, without any slack, since sampling is exact
-    /// (docs/privacy.md#pure). Sums and noise add up in 64 bits and come to the nearest `f32`, a function of the noisy
-    /// integer alone. The noise is bound to the scale and every sum ([`Query::bind`]), block by block, and the query is
-    /// used up. Time depends on the noise, not on the sums.
+    /// For integer sums that move by at most `Delta` in L1 norm between neighbours, the result is post-processing of
+    /// the Laplace mechanism with this scale and sensitivity `Delta`: pure `Delta / scale`, without any slack, since
+    /// sampling is exact ([proof](crate::proofs::pure)). Sums and noise add up in 64 bits and come to the nearest
+    /// `f32`, a function of the noisy integer alone. The noise is bound to the scale and every sum ([`Query::bind`]),
+    /// block by block, and the query is used up. Time depends on the noise, not on the sums.
     ///
     /// ```
     /// use progap_privacy::noise::{Randomness, RoundedLaplace, Scale};

@@ -9,9 +9,9 @@ use crate::event::Event;
 
 /// Asymmetric randomised response: a one stays with probability `K`, a zero turns into a one with probability `F`.
 ///
-/// With `p = 1 / (1 + e^-epsilon)` and a share `d` of ones, `F = (1 - p) s` and `K = p s` for
-/// `s = d / (2 p d - p - d + 1)`, up to rounding: the report has about as many ones as the list. Zeros are not visited one by one:
-/// gaps between those that turn are drawn.
+/// With `p = 1 / (1 + e^-epsilon)` and a share `d` of ones, `F = (1 - p) s` and `K = p s` for `s = d / (2 p d - p - d +
+/// 1)`, up to rounding: the report has about as many ones as the list. Zeros are not visited one by one: gaps between
+/// those that turn are drawn.
 ///
 /// ```
 /// use progap_privacy::noise::{Randomness, SparseResponse};
@@ -25,11 +25,12 @@ use crate::event::Event;
 /// ```
 ///
 /// # Proof definition
-/// For every public `epsilon` and `density` the reported bits are independent, and each is `epsilon`-differentially private
-/// with respect to its own bit. Gaps between turned zeros are exactly geometric, so that every zero turns with
-/// probability `F = 1 - exp(-1 / scale)` on its own, for a rational scale rounded up until `F <= 1 / (1 + e^epsilon)`. `K` is a double
-/// of at most `e^epsilon F`, rounded down by more than the error of computing it, and the coin uses it exactly. Then
-/// `K / F <= e^epsilon`, and `(1 - F) / (1 - K) <= e^epsilon` follows from the bound on `F` (docs/privacy.md#pure).
+/// For every public `epsilon` and `density` the reported bits are independent, and each is `epsilon`-differentially
+/// private with respect to its own bit. Gaps between turned zeros are exactly geometric, so that every zero turns with
+/// probability `F = 1 - exp(-1 / scale)` on its own, for a rational scale rounded up until `F <= 1 / (1 + e^epsilon)`.
+/// `K` is a double of at most `e^epsilon F`, rounded down by more than the error of computing it, and the coin uses it
+/// exactly. Then `K / F <= e^epsilon`, and `(1 - F) / (1 - K) <= e^epsilon` follows from the bound on `F`
+/// ([proof](crate::proofs::pure)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SparseResponse {
     epsilon: f64,

@@ -1,7 +1,8 @@
 //! Noise for values that lie in several processes: the same as if one held them all.
 //!
-//! Noise belongs to blocks of a query's values, wherever they lie. Each process digests the blocks that it holds whole; those that lie
-//! in several are sent round, a few thousand values at each border, and every process that has a part of one draws the noise of all of it.
+//! Noise belongs to blocks of a query's values, wherever they lie. Each process digests the blocks that it holds whole;
+//! those that lie in several are sent round, a few thousand values at each border, and every process that has a part of
+//! one draws the noise of all of it.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -53,13 +54,13 @@ impl Held {
 pub struct NotOneQuery;
 
 impl RoundedGaussian {
-    /// As [`release_owned`](Self::release_owned) of the values of all processes, of which this one holds some. `all_gather` gives the bytes of
-    /// every process, in the order of their values.
+    /// As [`release_owned`](Self::release_owned) of the values of all processes, of which this one holds some.
+    /// `all_gather` gives the bytes of every process, in the order of their values.
     ///
     /// # Proof definition
-    /// The noise of each value is that which one process that holds all values would add: it is bound to the digest of every block, and block
-    /// `b` is given stream `b`. What travels between processes are exact sums at borders and digests, which must be kept as
-    /// secret as the sums themselves.
+    /// The noise of each value is that which one process that holds all values would add: it is bound to the digest of
+    /// every block, and block `b` is given stream `b`. What travels between processes are exact sums at borders and
+    /// digests, which must be kept as secret as the sums themselves.
     ///
     /// # Errors
     /// Those of `all_gather`; and processes that do not hold all values once.
@@ -143,7 +144,8 @@ fn number(from: &mut &[u8]) -> Option<u64> {
 
 type Borders = BTreeMap<usize, Vec<i64>>;
 
-/// The digests of all blocks, and the values of those that lie in several processes; nothing unless each value came once.
+/// The digests of all blocks, and the values of those that lie in several processes; nothing unless each value came
+/// once.
 fn assemble(messages: &[Vec<u8>], held: &Held) -> Option<(Vec<BlockDigest>, Borders)> {
     let mut digests: Vec<Option<BlockDigest>> = vec![None; held.of.div_ceil(BLOCK)];
     let mut borders = Borders::new();

@@ -4,10 +4,10 @@
 //! Randomness ── query("stage 1 aggregate") ──> Query ── bind(digest) ──> Purpose ── stream() ──> Stream 0, Stream 1, ...
 //!  one per run   one per label                  the exact integers        its own key             one per block of rows
 //! ```
-//! Nothing here can be cloned, a label can be taken once, and a purpose numbers its streams upwards: two
-//! mechanisms never see the same bits. Noise is bound to the exact query it protects ([`Query::bind`]), so that two
-//! different sums never share noise, whoever asks them under one key. The type parameter says where the bits come from, and
-//! every result made with them carries it on: [`Secure`] or [`Reproducible`].
+//! Nothing here can be cloned, a label can be taken once, and a purpose numbers its streams upwards: two mechanisms
+//! never see the same bits. Noise is bound to the exact query it protects ([`Query::bind`]), so that two different sums
+//! never share noise, whoever asks them under one key. The type parameter says where the bits come from, and every
+//! result made with them carries it on: [`Secure`] or [`Reproducible`].
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -70,8 +70,8 @@ impl<S: Source> Randomness<S> {
         Randomness { source: self.source.erase(), key: self.key, taken: self.taken }
     }
 
-    /// The randomness for one use that is no noise, such as which records join a batch, named by a label that is refused
-    /// the second time.
+    /// The randomness for one use that is no noise, such as which records join a batch, named by a label that is
+    /// refused the second time.
     ///
     /// # Errors
     /// A label already taken, or an operating system without entropy.
@@ -84,8 +84,8 @@ impl<S: Source> Randomness<S> {
         Ok(Purpose { source: self.source.clone(), key, next: 0 })
     }
 
-    /// The randomness for a choice that must be the same in every process of a run, from its first to its last, and need
-    /// not be forgotten: it protects nothing.
+    /// The randomness for a choice that must be the same in every process of a run, from its first to its last, and
+    /// need not be forgotten: it protects nothing.
     ///
     /// # Errors
     /// A label already taken, or an operating system without entropy.
@@ -111,7 +111,8 @@ impl<S: Source> Randomness<S> {
         Ok(Query { source: self.source.clone(), key })
     }
 
-    /// The run's key, to be kept where only its owner can read it; none where noise is reproducible or not to be repeated.
+    /// The run's key, to be kept where only its owner can read it; none where noise is reproducible or not to be
+    /// repeated.
     pub fn key(&self) -> Option<&RunKey> {
         self.key.as_ref()
     }
@@ -155,10 +156,11 @@ enum QueryKey {
 /// A query that has a name and no noise yet.
 ///
 /// # Proof definition
-/// Under one [`RunKey`] the noise is a pseudorandom function of (key, label, digest): the same query gets the same noise, which
-/// tells nothing new, and any other query gets noise of its own, as if drawn afresh, unless BLAKE3 can be told from a random
-/// function or two different queries have one digest (docs/privacy.md#keys-and-noise). With a seed the noise is that of the
-/// label alone: a seed protects nothing, and experiments compare under the same noise.
+/// Under one [`RunKey`] the noise is a pseudorandom function of (key, label, digest): the same query gets the same
+/// noise, which tells nothing new, and any other query gets noise of its own, as if drawn afresh, unless BLAKE3 can be
+/// told from a random function or two different queries have one digest
+/// ([proof](crate::proofs::randomness#keys-and-noise)). With a seed the noise is that of the label alone: a seed
+/// protects nothing, and experiments compare under the same noise.
 pub struct Query<S: Source> {
     source: S,
     key: QueryKey,

@@ -5,8 +5,8 @@
 //! [`provable`] one, and a run whose values would cost more than the difference is refused.
 //!
 //! # Proof definition
-//! If the ideal mechanism is `(epsilon, provable(delta))`-private and [`fit`] holds, then the same mechanism with at most
-//! `values` draws from tables is `(epsilon, delta)`-private (docs/privacy.md#rounding).
+//! If the ideal mechanism is `(epsilon, provable(delta))`-private and [`fit`] holds, then the same mechanism with at
+//! most `values` draws from tables is `(epsilon, delta)`-private ([proof](crate::proofs::rounding)).
 
 /// An upper bound on the total variation distance between one draw from any table and the true rounded Gaussian.
 pub const DISTANCE: f64 = 1e-31;

@@ -6,7 +6,7 @@ use crate::noise::fixed::Fixed;
 use crate::noise::{Source, Stream, tables};
 
 /// A distribution of the number of runs `k >= 1` under which the best of `k` private runs is private
-/// (Papernot and Steinke 2022; docs/privacy.md#selection).
+/// (Papernot and Steinke 2022; [proof](crate::proofs::selection)).
 ///
 /// Truncated negative binomial: `P(k)` proportional to `(1 - gamma)^k prod_(l=0)^(k-1) (l + eta) / (l + 1)`, which
 /// is geometric for `eta = 1` and logarithmic for `eta = 0`.

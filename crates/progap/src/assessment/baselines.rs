@@ -1,30 +1,37 @@
 //! Baselines that a model must beat: answers without a model, and a simple model without the graph.
 
 use progap_graph::{Dataset, Part, Preparation};
-use progap_nn::{Design, Evidence, Task};
+use progap_nn::{Boosting, Design, Evidence, Inputs, Table, Task, cross_fitted};
 
 use super::{Assessment, Metric, Scores};
 use crate::Result;
+use crate::method::is_table;
 use crate::method::objective::row_weights;
 use crate::rows::Rows;
 use crate::settings::{ClassWeights, Settings};
 use crate::vault::balanced_weights;
 
-/// Entries of training rows times classes beyond which no logistic regression is fitted: it would take longer than a model.
+/// Entries of training rows times classes beyond which no logistic regression is fitted: it would take longer than a
+/// model.
 const MOST_WORK: usize = 50_000_000;
 /// The most training nodes of the fit, from all over the list: more of them tell a linear model hardly more.
 const MOST_NODES: usize = 65_536;
+/// The most entries of a table that trees are grown on, times the classes.
+const MAX_TREE_ENTRIES: usize = 1 << 18;
 /// The most steps of the fit.
 const STEPS: usize = 100;
 
-/// Baselines on the test nodes. They are made of labels without any protection: where labels are private, **for the data owner
-/// alone**.
+/// Baselines on the test nodes. They are made of labels without any protection: where labels are private, **for the
+/// data owner alone**.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Baselines {
     /// The classes' shares of the training nodes as the answer for every node.
     pub majority: Scores,
-    /// Multinomial logistic regression on the features of 65,536 training nodes at most; absent on data that is too large for it.
+    /// Multinomial logistic regression on the features of 65,536 training nodes at most; absent on data that is too
+    /// large for it.
     pub logistic_regression: Option<Scores>,
+    /// Boosted trees on the features; absent where there are more than 128 columns or 16 classes, or too few nodes for any tree.
+    pub boosted_trees: Option<Scores>,
 }
 
 impl Baselines {
@@ -79,18 +86,47 @@ impl Baselines {
             logits.chunks_exact_mut(classes).for_each(softmax);
             logistic_regression = scores(&logits);
         }
-        Ok(Some(Baselines { majority, logistic_regression }))
+        let boosted = boosted(&inputs, (&train, &known), &test, &shares)?;
+        let boosted_trees = boosted.and_then(|logits| scores(&logits));
+        Ok(Some(Baselines { majority, logistic_regression, boosted_trees }))
     }
 
     /// The baselines that a model's scores are no better than, by a metric, each with its own score.
     pub fn not_beaten(&self, scores: &Scores, metric: Metric) -> Vec<(&'static str, f64)> {
         let own = metric.oriented(scores.get(metric));
         let logistic = self.logistic_regression.as_ref().map(|scores| ("logistic regression", scores));
-        let all = std::iter::once(("the most frequent class", &self.majority)).chain(logistic);
+        let boosted = self.boosted_trees.as_ref().map(|scores| ("boosted trees on the features", scores));
+        let all = std::iter::once(("the most frequent class", &self.majority)).chain(logistic).chain(boosted);
         all.map(|(name, scores)| (name, scores.get(metric)))
             .filter(|(_, score)| own <= metric.oriented(*score))
             .collect()
     }
+}
+
+/// What boosted trees on the features alone say of the test nodes, as probabilities; nothing where none are tried.
+fn boosted(
+    inputs: &Inputs<'_>,
+    (train, known): (&[u32], &[u32]),
+    test: &[u32],
+    shares: &[f32],
+) -> Result<Option<Vec<f32>>> {
+    let (columns, classes) = (inputs.as_slice()[0].columns(), shares.len());
+    if !is_table(columns, classes) {
+        return Ok(None);
+    }
+    let most = (MAX_TREE_ENTRIES / columns.max(1) / if classes == 2 { 1 } else { classes }).max(1);
+    let step = train.len().div_ceil(most);
+    let chosen = |list: &[u32]| -> Vec<u32> { list.iter().copied().step_by(step).collect() };
+    let (train, known) = (chosen(train), chosen(known));
+    let start: Vec<f32> = shares.iter().map(|share| share.max(1e-6).ln()).collect();
+    let table = Table::new(&inputs.dense_rows(&train)?, columns, classes);
+    let (labels, parts) = ((&known[..], classes), 5);
+    let found = cross_fitted(&table, labels, &start.repeat(train.len()), parts, &Boosting::default())?;
+    let Some(found) = found else { return Ok(None) };
+    let mut logits = start.repeat(test.len());
+    found.trees.add_logits(inputs, test, &mut logits)?;
+    logits.chunks_exact_mut(classes).for_each(softmax);
+    Ok(Some(logits))
 }
 
 /// Logits of a row to probabilities.

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{Assessment, ClassScore};
 pub use crate::settings::Metric;
 
-/// Where the rarest class has less than this share of what it would have if all were equally frequent, accuracy hides it.
+/// Where the rarest class has less than this share of what it would have if all were equally frequent, accuracy hides
+/// it.
 const RARE: f64 = 0.5;
 
 /// Predictions in one number by each metric. What cannot be said of the nodes is absent.
@@ -49,8 +50,8 @@ impl Assessment {
         })
     }
 
-    /// The rarest class among those that there are nodes of; of equals the last, which of two classes is by custom the one looked
-    /// for.
+    /// The rarest class among those that there are nodes of; of equals the last, which of two classes is by custom the
+    /// one looked for.
     pub fn rarest(&self) -> Option<usize> {
         let there = (0..self.classes.len()).filter(|&class| self.classes[class].support > 0);
         there.min_by_key(|&class| (self.classes[class].support, std::cmp::Reverse(class)))

@@ -1,4 +1,5 @@
-//! How good predictions are: one number by any of several metrics, class by class, and whether probabilities can be believed.
+//! How good predictions are: one number by any of several metrics, class by class, and whether probabilities can be
+//! believed.
 //!
 //! Metrics are as scikit-learn defines them: `scripts/oracle/metrics.py` has its figures for the tests.
 
@@ -45,8 +46,8 @@ pub struct ClassScore {
     pub recall: Option<f64>,
     /// Their harmonic mean: 2 TP / (2 TP + FP + FN).
     pub f1: Option<f64>,
-    /// The probability that a node of the class is given a larger probability of it than another node; absent where there are no
-    /// two such nodes.
+    /// The probability that a node of the class is given a larger probability of it than another node; absent where
+    /// there are no two such nodes.
     pub auroc: Option<f64>,
     /// The area under the curve of precision over recall, in steps; absent where the area above is.
     pub average_precision: Option<f64>,
@@ -71,8 +72,8 @@ pub struct CalibrationBin {
 const BINS: usize = 10;
 
 impl Assessment {
-    /// Compares predictions, given as a row of probabilities for each node, with the true classes. Every true class must be one of
-    /// `classes`.
+    /// Compares predictions, given as a row of probabilities for each node, with the true classes. Every true class
+    /// must be one of `classes`.
     pub fn new(truth: &[u32], predicted: &[u32], probabilities: &[f32], classes: usize) -> Assessment {
         let mut confusion = vec![vec![0u64; classes]; classes];
         let (mut sums, mut log_loss) = ([(0usize, 0f64, 0usize); BINS], 0.0);

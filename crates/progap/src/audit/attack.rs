@@ -1,7 +1,7 @@
 //! Attacks of an outsider on a release, to find edges and training nodes.
 //!
 //! These attacks measure what leaks in practice; they do not test the claim, which is about one edge or record with all
-//! others known. A good result of theirs may rest on what is public: people of one class are more often friends.
+//! others known. A good result of theirs may rest on what is public: people of one class are more often neighbours.
 //! So each edge is compared with a pair that is no edge, with the same receiver and with a sender of the same class
 //! that is drawn as senders of edges are.
 
@@ -100,8 +100,8 @@ pub fn link(
 ) -> Result<Vec<Attack>> {
     let (edges, others) = pairs(dataset, randomness)?;
     if edges.len() < 2 {
-        return Err(Error::Unsuitable(
-            "there are too few edges to look for: audit the mechanism and the training alone".into(),
+        return Err(Error::unsuitable(
+            "there are too few edges to look for: audit the mechanism and the training alone",
         ));
     }
     let dataset = &release.prepared(dataset)?;
@@ -177,11 +177,11 @@ pub fn membership(release: &Release, dataset: &Dataset) -> Result<Attack> {
 /// The messages that nodes would have sent for each aggregate, as far as the released model tells, less their mean, and
 /// turned to where the aggregates vary least: the best linear test for a message among the sum of the others.
 fn messages(release: &Release, rows: &Rows) -> Result<Vec<(usize, Vec<f32>)>> {
-    let recipe = release.settings()?.method.recipe();
+    let method = release.settings()?.method.method();
     let mut found = Vec::new();
     for (number, aggregate) in release.answers()?.iter().enumerate() {
         // Another method, whose messages the model does not tell.
-        let Some(mut messages) = recipe.sent(release, rows, number)? else { continue };
+        let Some(mut messages) = method.sent(release, rows, number)? else { continue };
         messages.chunks_exact_mut(aggregate.width).for_each(normalise);
         let count = (messages.len() / aggregate.width).max(1) as f32;
         let mut mean = vec![0f32; aggregate.width];

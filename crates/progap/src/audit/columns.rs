@@ -3,12 +3,12 @@
 use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, NumberColumn, Part, Split};
 use progap_privacy::Event;
 
+use super::AuditTarget;
 use super::evidence::{Claim, Evidence, Trial, toss};
+use super::mechanism::open;
 use crate::Result;
-use crate::method::AuditTarget;
-use crate::plan::Plan;
 use crate::scaling::{difference_bin, value_bin};
-use crate::vault::{COLUMN_COUNTS, Vault, partners};
+use crate::vault::{COLUMN_COUNTS, ValueSpreads, partners};
 
 /// As many canaries as usual, and as many in one answer: each has an octave of its own.
 const CANARIES: usize = 10_000;
@@ -59,6 +59,7 @@ fn dataset(coins: &[bool]) -> Result<Dataset> {
         feature_names: vec![],
         numbers: vec![NumberColumn { missing: Some(1), ..NumberColumn::new(0) }],
         undeclared: vec![],
+        relation: None,
         split: Some(Split::from_parts((0..nodes).map(|_| Part::Train))),
         node_ids: NodeIds::Position,
     })?)
@@ -70,8 +71,7 @@ pub(super) fn audit(target: &AuditTarget<'_>) -> Result<Option<Trial>> {
     let Some(query) = plan.queries.get(COLUMN_COUNTS) else { return Ok(None) };
     let Event::Gaussian { sigma, sensitivity } = query.event else { return Ok(None) };
     let coins = toss(&mut fresh(), canaries.unwrap_or(CANARIES).clamp(2, CANARIES))?;
-    let paid = Plan { noise_values: u64::MAX, ..plan.clone() };
-    let mut ask = |data| Ok(Vault::new(data, settings, fresh())?.count_spreads(&paid)?.0);
+    let mut ask = |data| Ok(open(data, settings, plan, fresh())?.ask(ValueSpreads)?.0);
     let evidence = experiment(coins, &mut ask)?;
     let claim = Claim::of(&Event::gaussian(sigma, sensitivity)?, plan.delta)?;
     Ok(Some(Trial { what: "a record through the counts of values".into(), evidence, claim }))
@@ -83,17 +83,20 @@ mod tests {
 
     use super::*;
     use crate::audit::evidence::{Finding, evaluate};
-    use crate::plan::PublicSizes;
-    use crate::settings::{Level, Method, Scaling, Settings};
+    use crate::plan::{Plan, PublicFacts};
+    use crate::settings::{Level, MethodKind, Scaling, Settings};
 
-    const SIZES: PublicSizes =
-        PublicSizes { edges: 0, train_nodes: 500, nodes: 500, columns: 2, classes: 1, open_numbers: 1 };
+    const SIZES: PublicFacts =
+        PublicFacts { train_nodes: 500, nodes: 500, columns: 2, classes: 1, ..PublicFacts::EXAMPLE };
 
     /// Honest counts pass, close to the claim; with less noise, or with noise for one of the two bins of a record, they do not.
     #[test]
     fn weak_noise_on_counts_of_values_is_found() {
-        let settings =
-            Settings { scaling: Scaling::Noisy, batch_size: 100, ..Settings::of(Method::Mlp, Level::Node) };
+        let settings = Settings {
+            scaling: Scaling::Noisy,
+            batch_size: 100,
+            ..Settings::of(MethodKind::Mlp, Level::Node)
+        };
         let planned = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
         let Some(Event::Gaussian { sigma, .. }) =
             planned.queries.get(COLUMN_COUNTS).map(|query| query.event.clone())
@@ -104,12 +107,12 @@ mod tests {
         let audit = |noise: f64| {
             let queries = planned.queries.map(|query| query.event.with_noise_times(noise / sigma));
             let queries = queries.expect("noise that is multiplied");
-            let plan = Plan { noise_values: u64::MAX, queries, ..planned.clone() };
+            let plan = Plan { queries, ..planned.clone() };
             let coins = toss(&mut Randomness::from_seed(1).erase(), CANARIES).expect("coins");
             let mut seed = 0;
             let mut ask = |data| {
                 seed += 1;
-                Ok(Vault::new(data, &settings, Randomness::from_seed(seed))?.count_spreads(&plan)?.0)
+                Ok(open(data, &settings, &plan, Randomness::from_seed(seed).erase())?.ask(ValueSpreads)?.0)
             };
             let evidence = experiment(coins, &mut ask).expect("evidence");
             let claim = Claim::of(&Event::gaussian(1.0, 1.0).expect("an event"), 1e-5).expect("a claim");

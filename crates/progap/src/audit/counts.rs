@@ -3,11 +3,11 @@
 use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, Split};
 use progap_privacy::Event;
 
+use super::AuditTarget;
 use super::evidence::{Claim, Evidence, Trial, toss};
+use super::mechanism::open;
 use crate::Result;
-use crate::method::AuditTarget;
-use crate::plan::Plan;
-use crate::vault::{CLASS_COUNTS, NoisyCounts, Vault};
+use crate::vault::{CLASS_COUNTS, ClassCounts, NoisyCounts};
 
 /// As many canaries as usual.
 const CANARIES: usize = 10_000;
@@ -31,6 +31,7 @@ pub(crate) fn experiment(
         feature_names: vec![],
         numbers: vec![],
         undeclared: vec![],
+        relation: None,
         split: Some(Split::from_parts((0..nodes).map(part))),
         node_ids: NodeIds::Position,
     })?)?;
@@ -44,8 +45,7 @@ pub(super) fn audit(target: &AuditTarget<'_>) -> Result<Option<Trial>> {
     let Some(query) = plan.queries.get(CLASS_COUNTS) else { return Ok(None) };
     let Event::Gaussian { sigma, sensitivity } = query.event else { return Ok(None) };
     let coins = toss(&mut fresh(), canaries.unwrap_or(CANARIES).clamp(2, CANARIES))?;
-    let paid = Plan { noise_values: u64::MAX, ..plan.clone() };
-    let evidence = experiment(coins, &mut |data| Vault::new(data, settings, fresh())?.class_counts(&paid))?;
+    let evidence = experiment(coins, &mut |data| open(data, settings, plan, fresh())?.ask(ClassCounts))?;
     let claim = Claim::of(&Event::gaussian(sigma, sensitivity)?, plan.delta)?;
     Ok(Some(Trial { what: "a record through the counts of classes".into(), evidence, claim }))
 }

@@ -44,8 +44,8 @@ impl Claim {
         Claim { epsilon: Some(epsilon), delta: NO_DELTA, mu: None, independent: true }
     }
 
-    /// The same about canaries in rows of their own, where independent noise is what the vault adds: the test by one run,
-    /// which holds without that, is left out.
+    /// The same about canaries in rows of their own, where independent noise is what the vault adds: the test by one
+    /// run, which holds without that, is left out.
     pub(super) fn by_rates_alone(self) -> Claim {
         Claim { independent: true, ..self }
     }
@@ -120,7 +120,8 @@ impl Evidence {
         let all = self.coins.len();
         Ok(match test {
             Test::OneRun => {
-                // Each canary may be given away with probability delta: beyond some number that costs more than it helps.
+                // Each canary may be given away with probability delta: beyond some number that costs more than it
+                // helps.
                 let most = (ONE_RUN_DELTAS / claim.delta).max(ONE_RUN_AT_LEAST) as usize;
                 let count = all.min(most);
                 let each = Guesses::planned(count, claim.planned_mu()?, claim.delta, confidence)?;

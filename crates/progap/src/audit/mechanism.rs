@@ -6,12 +6,15 @@ use progap_privacy::Event;
 use progap_privacy::noise::{AnySource, Randomness};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
-use super::{columns, counts};
-use crate::method::AuditTarget;
+use super::{AuditTarget, columns, counts, response, subgraph, tables, votes};
+use crate::method::{self, QueryKind};
 use crate::plan::{Plan, automatic_delta};
+use crate::query::Query;
 use crate::settings::{Bounding, Level, Settings};
-use crate::vault::{Aggregate, Message, Rows, Vault};
-use crate::{Error, Result, method};
+use crate::vault::{
+    AddressedAggregation, Aggregate, Aggregation, Gradient, Message, ReceiverWeights, Rows, Vault,
+};
+use crate::{Error, Result};
 
 /// Nodes with known messages, edges that are always there, and canaries.
 #[derive(Debug, Clone)]
@@ -50,7 +53,7 @@ pub(super) const GRADIENTS: usize = 20_000;
 
 impl World {
     /// Canaries of the settings' unit beside the edges of a graph, as many as there is room for or as are asked for. An
-    /// edge or friendship has one receiver; a record has as many as are given.
+    /// edge or undirected edge has one receiver; a record has as many as are given.
     pub fn new(
         base: &Graph,
         settings: &Settings,
@@ -235,7 +238,7 @@ pub fn receivers(settings: &Settings) -> Vec<usize> {
 /// The vault's answers to as many questions as a training run asks.
 ///
 /// # Errors
-/// As [`Vault::aggregate`].
+/// As [`Vault::ask`].
 pub fn ask_vault(
     dataset: Dataset,
     settings: &Settings,
@@ -244,9 +247,26 @@ pub fn ask_vault(
 ) -> Result<Vec<Vec<f32>>> {
     let messages = dataset.features().to_dense(dataset.nodes());
     let width = dataset.features().columns();
-    every_round(Vault::new(dataset, settings, randomness)?, settings, |vault, round| {
-        ask_round(vault, &messages, width, round, &format!("aggregate {}", round + 1), plan)
+    let weights = receiver_weights(settings, dataset.nodes());
+    every_round(open(dataset, settings, plan, randomness)?, settings, |vault, round| {
+        if let Some(weights) = &weights {
+            return ask_round_to(vault, (&messages, width), round, weights);
+        }
+        ask_round(vault, &messages, width, round, &format!("aggregate {}", round + 1))
     })
+}
+
+/// A vault with data that the plan was not made for, larger than those: the sizes have no part in the noise of a query.
+///
+/// # Errors
+/// As [`Vault::open`].
+pub(super) fn open(
+    dataset: Dataset,
+    settings: &Settings,
+    plan: &Plan,
+    randomness: Randomness<AnySource>,
+) -> Result<Vault> {
+    Vault::open(dataset, settings, Plan { noise_values: u64::MAX, ..plan.clone() }, randomness)
 }
 
 /// The answers to a question that is asked once a round, for as many rounds as a training run has.
@@ -261,23 +281,46 @@ pub(super) fn every_round(
 /// The vault's answer in one round, under the name of a query.
 ///
 /// # Errors
-/// As [`Vault::aggregate`].
+/// As [`Vault::ask`].
 pub fn ask_round(
     vault: &mut Vault,
     messages: &[f32],
     width: usize,
     round: usize,
-    query: &str,
-    plan: &Plan,
+    label: &str,
 ) -> Result<Vec<f32>> {
+    let values = signed(messages, width, round);
+    let aggregates = &vec![Aggregate { values: values.into(), width }];
+    vault.ask(Aggregation { label: label.into(), message: Message::Input(1), aggregates })
+}
+
+/// As [`ask_round`], where receivers have weights: the sums without these.
+fn ask_round_to(
+    vault: &mut Vault,
+    (messages, width): (&[f32], usize),
+    round: usize,
+    weights: &ReceiverWeights,
+) -> Result<Vec<f32>> {
+    let values = signed(messages, width, round);
+    let aggregates = &vec![Aggregate { values: values.into(), width }];
+    let label = format!("aggregate {}", round + 1);
+    let answer =
+        vault.ask(AddressedAggregation { label, message: Message::Input(1), aggregates, weights })?;
+    Ok(answer.chunks_exact(width + 1).flat_map(|row| &row[..width]).copied().collect())
+}
+
+/// The weights of receivers under audit, where a run has any: large ones and small ones in turn.
+fn receiver_weights(settings: &Settings, nodes: usize) -> Option<ReceiverWeights> {
+    let weight = |node: usize| if node.is_multiple_of(2) { 1.0 } else { settings.known_weight };
+    settings.weighs_receivers().then(|| ReceiverWeights::nearest((0..nodes).map(weight)))
+}
+
+fn signed(messages: &[f32], width: usize, round: usize) -> Vec<f32> {
     let signed = |(node, message): (usize, &[f32])| {
         let sign = sign(node, round);
         message.iter().map(move |value| sign * value).collect::<Vec<f32>>()
     };
-    let values: Vec<f32> = messages.chunks_exact(width).enumerate().flat_map(signed).collect();
-    // The world of canaries is larger than the data that the plan was made for.
-    let plan = &Plan { noise_values: u64::MAX, ..plan.clone() };
-    vault.aggregate(query, Message::Input(1), &vec![Aggregate { values: values.into(), width }], plan)
+    messages.chunks_exact(width).enumerate().flat_map(signed).collect()
 }
 
 /// Audits the queries that a training run with these settings and this noise makes, on the edges of this data set.
@@ -292,11 +335,17 @@ pub fn audit(
     fresh: impl Fn() -> Randomness<AnySource>,
 ) -> Result<Vec<Trial>> {
     let target = AuditTarget { dataset, settings, plan, canaries, fresh: &fresh };
-    settings.method.recipe().audit(&target)
+    let outline = method::outline(settings);
+    match outline.queries().map(|(_, query)| query.kind).find(|kind| kind.reads_edges()) {
+        Some(QueryKind::Response) => response::audit(&target),
+        Some(QueryKind::Votes) => votes::audit(&target),
+        Some(QueryKind::SubgraphGradient) => subgraph::audit(&target),
+        _ => audit_sums(&target),
+    }
 }
 
 /// Audits noisy aggregates, and at node level noisy sums of gradients.
-pub(crate) fn audit_sums(target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
+fn audit_sums(target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
     let AuditTarget { dataset, settings, plan, canaries, fresh } = *target;
     let mut trials = Vec::new();
     let rounds = method::aggregations(settings);
@@ -312,12 +361,11 @@ pub(crate) fn audit_sums(target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
     }
     trials.extend(counts::audit(target)?);
     trials.extend(columns::audit(target)?);
-    if settings.level == Level::Node {
+    trials.extend(tables::audit(target)?);
+    if plan.steps > 0 {
         let gradients = Gradients::new(settings, canaries.unwrap_or(GRADIENTS).min(CANARIES))?;
-        // A record is protected better than this when it is not always in the batch; here it always is.
-        let plan = Plan { rate: 1.0, noise_values: u64::MAX, ..plan.clone() };
         let evidence = gradients
-            .experiment(settings, &mut fresh(), &mut |data| gradients.ask(data, settings, &plan, fresh()))?;
+            .experiment(settings, &mut fresh(), &mut |data| gradients.ask(data, settings, plan, fresh()))?;
         let noise = plan.gradient_multiplier * settings.clip;
         let claim = Claim::of(&Event::gaussian(noise, settings.clip)?, plan.delta)?;
         trials.push(Trial { what: "a record through one sum of gradients".into(), evidence, claim });
@@ -345,7 +393,7 @@ fn aggregations_claim(plan: &Plan, edges: usize, rounds: usize) -> Result<Claim>
 pub(super) fn unit_in_words(settings: &Settings) -> &'static str {
     match settings.level {
         Level::Node => "a record",
-        _ if settings.undirected => "a friendship",
+        _ if settings.undirected => "an undirected edge",
         _ => "an edge",
     }
 }
@@ -382,7 +430,7 @@ impl Gradients {
         };
         let (one, other) = (two([true, false])?, two([false, true])?);
         let first = one.iter().zip(&other).position(|(own, others)| *own != 0.0 && *others == 0.0);
-        gradients.first = first.ok_or(Error::Internal("a canary's gradient is zero"))?;
+        gradients.first = first.ok_or(Error::internal("a canary's gradient is zero"))?;
         gradients.sign = one[gradients.first].signum();
         Ok(gradients)
     }
@@ -401,7 +449,7 @@ impl Gradients {
     /// The noisy sum of the vault, not divided by the size of a batch.
     ///
     /// # Errors
-    /// As [`Vault::gradient`].
+    /// As [`Vault::ask`].
     pub fn ask(
         &self,
         dataset: Dataset,
@@ -409,9 +457,21 @@ impl Gradients {
         plan: &Plan,
         randomness: Randomness<AnySource>,
     ) -> Result<Vec<f32>> {
-        let mut vault = Vault::new(dataset, settings, randomness)?;
-        let grid = vault.gradient_grid(self.network.trained_count(), plan)?;
-        let mean = vault.gradient("gradient 0/0", &self.network, &vec![], &grid, plan)?;
+        // A record is protected better than this when it is not always in the batch; here it always is.
+        let train_nodes = dataset.split().map_or(0, |split| split.count(Part::Train));
+        let settings = Settings { batch_size: train_nodes, ..settings.clone() };
+        let always = |query: &Query| match &query.event {
+            Event::PoissonSampled { event, .. } => {
+                Some(Event::PoissonSampled { rate: 1.0, event: event.clone() })
+            }
+            other => Some(other.clone()),
+        };
+        let queries = plan.queries.map(always).ok_or(Error::internal("every query has an event"))?;
+        let mut vault = open(dataset, &settings, &Plan { queries, ..plan.clone() }, randomness)?;
+        let most_parameters = self.network.trained_count();
+        let (network, aggregates) = (&self.network, &vec![]);
+        let question = Gradient { label: "gradient 0/0", network, most_parameters, aggregates };
+        let mean = vault.ask(question)?;
         Ok(mean.iter().map(|value| value * settings.batch_size as f32).collect())
     }
 
@@ -478,13 +538,14 @@ fn labelled_data(
         feature_names: vec![],
         numbers: vec![],
         undeclared: vec![],
+        relation: None,
         split: Some(Split::from_parts((0..nodes).map(part))),
         node_ids: NodeIds::Position,
     })?)
 }
 
 /// A vector of length one, another for each node.
-fn unit_vector(node: usize, width: usize) -> impl Iterator<Item = f32> {
+pub(super) fn unit_vector(node: usize, width: usize) -> impl Iterator<Item = f32> {
     let mut state = node as u64;
     let mut values: Vec<f32> = (0..width)
         .map(|_| {

@@ -11,6 +11,7 @@
 //! | `mechanism` | canaries for the vault's own queries, the strongest there can be |
 //! | `response` | canaries for a noisy graph: possible edges |
 //! | `subgraph` | canaries for sums of gradients over nodes with their senders |
+//! | `tables` | canaries for tables of labels and of classes |
 //! | `votes` | canaries for counts of votes |
 //! | `training` | canaries in a real data set, scored from what a whole training run releases |
 //! | [`attack`] | link and membership inference against a release, as an outsider would try |
@@ -25,6 +26,7 @@ pub mod evidence;
 pub(crate) mod mechanism;
 pub(crate) mod response;
 pub(crate) mod subgraph;
+pub(crate) mod tables;
 mod training;
 pub(crate) mod votes;
 
@@ -35,17 +37,28 @@ use progap_graph::{Dataset, transform};
 use progap_privacy::noise::{AnySource, Randomness};
 
 use crate::method::Observer;
+use crate::plan::Plan;
 use crate::release::Release;
 use crate::settings::{Direction, Order, Settings};
-use crate::{Error, Result, run};
+use crate::{Error, Remedy, Result, run};
 use attack::Attack;
+
+/// The target of an audit, and how hard it is attacked.
+pub(crate) struct AuditTarget<'t> {
+    pub dataset: &'t Dataset,
+    pub settings: &'t Settings,
+    pub plan: &'t Plan,
+    pub canaries: Option<usize>,
+    /// Fresh randomness, as often as it is needed.
+    pub fresh: &'t dyn Fn() -> Randomness<AnySource>,
+}
 
 /// A data set and the settings with which it is, or would be, trained on.
 #[derive(Debug, Clone, Copy)]
 pub struct Auditor<'a> {
     /// The data set, with its split.
     pub dataset: &'a Dataset,
-    /// The settings, as [`Settings::for_data`] completes them. With a seed, coins, noise and so the results are the same every time.
+    /// The settings, as [`resolve`](crate::settings::resolve) gives them. With a seed, coins, noise and so the results are the same every time.
     pub settings: &'a Settings,
     /// How many canaries; where not given, as many as are worth their time.
     pub canaries: Option<usize>,
@@ -66,7 +79,7 @@ impl Auditor<'_> {
 
     /// Whether the guarantee covers what a release predicts, so that [`Auditor::training`] has a claim to test.
     pub fn claims_about_releases(&self) -> bool {
-        self.settings.method.recipe().aggregates_are_protected()
+        self.settings.method.can().protects_predictions
     }
 
     /// Trains with canaries in the data and attacks the release.
@@ -88,10 +101,11 @@ impl Auditor<'_> {
         observer: &mut dyn Observer,
     ) -> Result<Vec<Trial>> {
         if !self.claims_about_releases() {
-            return Err(Error::Unsuitable(format!(
-                "predictions of {} are not protected, so there is no claim about them to test: audit `parts mechanism,attacks`",
+            return Err(Error::unsuitable(format!(
+                "predictions of {} are not protected, so there is no claim about them to test",
                 self.settings.method
-            )));
+            ))
+            .remedy(Remedy::set("parts", "mechanism,attacks")));
         }
         let settings = &along_edges(self.settings);
         let turned = match self.settings.direction {
@@ -143,7 +157,7 @@ fn along_edges(settings: &Settings) -> Settings {
 fn throwaway_release(dataset: Dataset, settings: &Settings, observer: &mut dyn Observer) -> Result<Release> {
     // Nobody sees it: the order of its nodes tells nobody anything.
     let settings = &Settings { order: Order::Public, shuffle: false, ..settings.clone() };
-    let place = tempfile::tempdir().map_err(|e| Error::Unsuitable(format!("no temporary folder: {e}")))?;
+    let place = tempfile::tempdir().map_err(|e| Error::unsuitable(format!("no temporary folder: {e}")))?;
     let release =
         crate::train(&dataset, settings).observer(observer).into_folder(place.path().join("release"))?;
     // Read while the files are there.

@@ -3,12 +3,12 @@
 use progap_graph::{Dataset, Features, Graph, Part};
 use progap_privacy::noise::{AnySource, Randomness};
 
+use super::AuditTarget;
 use super::evidence::{Claim, Evidence, Trial, toss};
-use super::mechanism::{canary_data, unit_in_words};
-use crate::method::AuditTarget;
+use super::mechanism::{canary_data, open, unit_in_words};
 use crate::plan::Plan;
 use crate::settings::Settings;
-use crate::vault::Vault;
+use crate::vault::NoisyGraph;
 use crate::{Error, Result};
 
 /// As many canaries as usual.
@@ -16,7 +16,7 @@ const CANARIES: usize = 100_000;
 /// In a sparse graph one of this many possible edges is a canary; the others are not there.
 const SPARSE: usize = 10;
 
-/// Nodes and the possible edges among them that are canaries; where friendships are protected, both directions of each.
+/// Nodes and the possible edges among them that are canaries; where undirected edges are protected, both directions of each.
 #[derive(Debug, Clone)]
 pub struct Pairs {
     nodes: usize,
@@ -69,7 +69,7 @@ impl Pairs {
 /// # Errors
 /// A plan without a noisy graph.
 pub fn response_claim(plan: &Plan) -> Result<Claim> {
-    let response = plan.response.ok_or(Error::Internal("the plan does not pay for a noisy graph"))?;
+    let response = plan.response.ok_or(Error::internal("the plan does not pay for a noisy graph"))?;
     Ok(Claim::pure(response.epsilon))
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn audit(target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
     let claim = response_claim(plan)?;
     let trial = |(spread, what): (usize, &str)| {
         let pairs = Pairs::new(settings, canaries.unwrap_or(CANARIES), spread);
-        let mut vault = |data| Vault::new(data, settings, fresh())?.noisy_graph(plan, None);
+        let mut vault = |data| open(data, settings, plan, fresh())?.ask(NoisyGraph { available: None });
         let evidence = pairs.experiment(&mut fresh(), &mut vault)?;
         Ok(Trial { what: format!("{} through {what}", unit_in_words(settings)), evidence, claim })
     };

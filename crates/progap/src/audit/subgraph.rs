@@ -5,12 +5,13 @@ use progap_nn::{Batch, Neighbours, Norm, Sage, SageArchitecture, sage_clipped_su
 use progap_privacy::Event;
 use progap_privacy::noise::{AnySource, Randomness};
 
+use super::AuditTarget;
 use super::evidence::{Claim, Evidence, Trial, toss};
-use super::mechanism::{GRADIENTS, ROWS, canary_data, receivers};
-use crate::method::AuditTarget;
-use crate::plan::Plan;
+use super::mechanism::{GRADIENTS, ROWS, canary_data, open, receivers};
+use crate::plan::{Plan, max_terms};
+use crate::query::Query;
 use crate::settings::Settings;
-use crate::vault::{Rows, Vault};
+use crate::vault::{Rows, SubgraphGradient};
 use crate::{Error, Result};
 
 /// Records, each with a feature of its own and the same number of receivers, which have none. By a coin the feature is
@@ -53,7 +54,7 @@ impl Subgraphs {
         let gradient = sage_clipped_sum(&self.sage, Batch::new(&inputs, &labels, &[0], 2)?, neighbours, 1.0)?;
         match gradient[0] {
             slope if slope.abs() > 0.99 => Ok(slope),
-            _ => Err(Error::Internal("a canary's gradient is not along its own weight")),
+            _ => Err(Error::internal("a canary's gradient is not along its own weight")),
         }
     }
 
@@ -79,7 +80,7 @@ impl Subgraphs {
     /// The noisy sum of the vault over all nodes, not divided by their number.
     ///
     /// # Errors
-    /// As [`Vault::subgraph_gradient`].
+    /// As [`Vault::ask`](crate::vault::Vault::ask).
     pub fn ask(
         &self,
         dataset: Dataset,
@@ -89,11 +90,16 @@ impl Subgraphs {
     ) -> Result<Vec<f32>> {
         // A record is protected better than this when few of its terms are in the batch; here all are.
         let settings = Settings { batch_size: dataset.nodes(), ..settings.clone() };
-        let mut vault = Vault::new(dataset, &settings, randomness)?;
-        // The world of canaries is not the data that the plan was made for.
-        let plan = &Plan { noise_values: u64::MAX, ..plan.clone() };
-        let grid = vault.subgraph_grid(self.sage.parameter_count(), plan)?;
-        let mean = vault.subgraph_gradient("gradient 0/0", &self.sage, &grid, plan)?;
+        let (nodes, terms) = (dataset.nodes() as u64, max_terms(&settings, dataset.nodes()));
+        let all = |query: &Query| match query.event {
+            Event::SampledWithoutReplacement { sigma, term_sensitivity, .. } => {
+                Event::sampled_without_replacement(nodes, nodes, terms, sigma, term_sensitivity).ok()
+            }
+            _ => None,
+        };
+        let queries = plan.queries.map(all).ok_or(Error::internal("gradients are sampled"))?;
+        let mut vault = open(dataset, &settings, &Plan { queries, ..plan.clone() }, randomness)?;
+        let mean = vault.ask(SubgraphGradient { label: "gradient 0/0", sage: &self.sage })?;
         Ok(mean.iter().map(|value| value * settings.batch_size as f32).collect())
     }
 

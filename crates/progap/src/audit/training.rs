@@ -45,7 +45,7 @@ impl<'a> Planted<'a> {
     /// A data set without training nodes.
     pub fn new(base: &'a Dataset, settings: &Settings, canaries: Option<usize>) -> Result<Self> {
         let train = base.split().and_then(|split| split.nodes(Part::Train).next());
-        let model = train.ok_or_else(|| Error::Unsuitable("the data set has no training nodes".into()))?;
+        let model = train.ok_or_else(|| Error::unsuitable("the data set has no training nodes"))?;
         let node = settings.level == Level::Node;
         Ok(Planted {
             base,
@@ -119,9 +119,9 @@ impl<'a> Planted<'a> {
         })?)
     }
 
-    /// The view that everyone but the owner of a record has of each canary at node level: the rows of the aggregates that it may have
-    /// touched, and what the release predicts about its receivers, from their own rows. Nothing that reads the
-    /// canary's own row.
+    /// The view that everyone but the owner of a record has of each canary at node level: the rows of the aggregates
+    /// that it may have touched, and what the release predicts about its receivers, from their own rows. Nothing that
+    /// reads the canary's own row.
     fn view_of_others(&self, release: &Release, predict: Predict<'_>) -> Result<Vec<Vec<f64>>> {
         let others: Vec<u32> = (0..self.canaries).flat_map(|canary| self.receivers(canary)).collect();
         let classes = release.nodes().classes();
@@ -179,8 +179,8 @@ fn sums_of(aggregates: &Aggregates, watched: &[u32]) -> Vec<f64> {
 /// Predictions of a release for some nodes: the probability of each class, row after row.
 pub type Predict<'p> = &'p dyn Fn(&Release, &[u32]) -> Result<Vec<f32>>;
 
-/// Trains with canaries and scores them from the release: from all of it by someone who knows every canary's row, and at node
-/// level also from what everyone but a record's owner is shown, predictions included.
+/// Trains with canaries and scores them from the release: from all of it by someone who knows every canary's row, and
+/// at node level also from what everyone but a record's owner is shown, predictions included.
 ///
 /// # Errors
 /// As [`crate::Training::into_folder`].
@@ -245,7 +245,7 @@ fn learn_and_test(seen: &[Vec<f64>], coins: &[bool]) -> Evidence {
 fn with_copies(features: &Features, model: usize, copies: &[bool], rows: usize) -> Result<Features> {
     let all = rows + copies.len();
     Ok(match &features.clone().widened() {
-        Features::Half { .. } => return Err(Error::Internal("features were widened")),
+        Features::Half { .. } => return Err(Error::internal("features were widened")),
         Features::Dense { columns, values } => {
             let row = values[model * columns..(model + 1) * columns].to_vec();
             let mut values = values.to_vec();

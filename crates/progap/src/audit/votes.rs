@@ -3,20 +3,21 @@
 use progap_graph::{Dataset, Features, Graph, Part};
 use progap_privacy::noise::{AnySource, Randomness};
 
+use super::AuditTarget;
 use super::evidence::{Claim, Evidence, Trial, toss};
-use super::mechanism::{canary_data, every_round, unit_in_words};
+use super::mechanism::{canary_data, every_round, open, unit_in_words};
 use crate::Result;
-use crate::method::{self, AuditTarget};
+use crate::method;
 use crate::plan::{Plan, automatic_delta};
 use crate::settings::{Level, Settings};
-use crate::vault::Vault;
+use crate::vault::Votes;
 
 /// As many canaries as usual.
 const CANARIES: usize = 100_000;
 /// The classes of the canaries' world.
 const CLASSES: usize = 2;
 
-/// Pairs of nodes, with an edge from the first to the second where a coin says so; where friendships are protected, both directions.
+/// Pairs of nodes, with an edge from the first to the second where a coin says so; where undirected edges are protected, both directions.
 #[derive(Debug, Clone, Copy)]
 pub struct Voters {
     canaries: usize,
@@ -122,7 +123,7 @@ impl Counted {
 /// The vault's answers to as many questions as a training run asks.
 ///
 /// # Errors
-/// As [`Vault::votes`].
+/// As [`Vault::ask`](crate::vault::Vault::ask).
 pub fn ask_vault(
     dataset: Dataset,
     settings: &Settings,
@@ -130,8 +131,8 @@ pub fn ask_vault(
     randomness: Randomness<AnySource>,
 ) -> Result<Vec<Vec<f32>>> {
     let nodes = dataset.nodes();
-    every_round(Vault::new(dataset, settings, randomness)?, settings, |vault, round| {
-        vault.votes(&format!("votes {}", round + 1), &vec![Voters::vote(round); nodes], plan)
+    every_round(open(dataset, settings, plan, randomness)?, settings, |vault, round| {
+        vault.ask(Votes { label: format!("votes {}", round + 1), votes: &vec![Voters::vote(round); nodes] })
     })
 }
 

@@ -28,8 +28,8 @@ pub(super) fn composed(events: &[&Event]) -> Result<Event> {
     parts.into_event()
 }
 
-/// Epsilon of all events at a delta, less what of it is kept for noise tables, by the tightest accountant that handles them,
-/// and that accountant's name.
+/// Epsilon of all events at a delta, less what of it is kept for noise tables, by the tightest accountant that handles
+/// them, and that accountant's name.
 pub(super) fn epsilon(events: &[&Event], delta: f64) -> Result<(f64, &'static str)> {
     if events.is_empty() {
         return Ok((0.0, GdpAccountant.name()));
@@ -38,8 +38,8 @@ pub(super) fn epsilon(events: &[&Event], delta: f64) -> Result<(f64, &'static st
     Ok((bound.value, bound.accountant))
 }
 
-/// Epsilon of some runs together, by the tightest accountant that handles them; with a delta of zero, the sum of what each
-/// costs with none. `noise_values` is what all of them draw from tables at most.
+/// Epsilon of some runs together, by the tightest accountant that handles them; with a delta of zero, the sum of what
+/// each costs with none. `noise_values` is what all of them draw from tables at most.
 ///
 /// # Errors
 /// Events that no accountant handles together at this delta, or noise tables whose error does not fit in it.
@@ -178,8 +178,8 @@ struct Sampled {
 ///
 /// # Proof definition
 /// The result dominates the input. A larger ratio dominates a smaller one: shrink the output and add the missing noise.
-/// A larger rate dominates a smaller one: replace the output, with probability `1 - small / large`, by one of the record's
-/// absence, and `(1 - large) Q + large P` becomes `(1 - small) Q + small P` while `Q` stays `Q`.
+/// A larger rate dominates a smaller one: replace the output, with probability `1 - small / large`, by one of the
+/// record's absence, and `(1 - large) Q + large P` becomes `(1 - small) Q + small P` while `Q` stays `Q`.
 fn merge_similar(sampled: Vec<Sampled>) -> Vec<Sampled> {
     let mut merged = sampled.clone();
     let mut ratio = 1e-4;

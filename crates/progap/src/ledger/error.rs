@@ -6,15 +6,18 @@ use progap_privacy::Unit;
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
+use crate::error::Remedy;
+
 /// A specialised `Result` for ledgers.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error of a ledger, with its remedy.
+/// An error of a ledger; what names a setting or another action to take is among its [remedies](Error::remedies), which
+/// a [`progap::Error`](crate::Error) says too.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no such file.
-    #[error("there is no ledger at {}: create one first", .path.display())]
+    #[error("there is no ledger at {}", .path.display())]
     Missing {
         /// Where it should have been.
         path: PathBuf,
@@ -105,7 +108,7 @@ pub enum Error {
         expected: String,
     },
     /// No budget was set for the data set.
-    #[error("the ledger {} has no budget for {dataset}: give it one", .path.display())]
+    #[error("the ledger {} has no budget for {dataset}", .path.display())]
     Unregistered {
         /// The ledger.
         path: PathBuf,
@@ -115,7 +118,7 @@ pub enum Error {
         asked: Unit,
     },
     /// A data set has one budget for each unit.
-    #[error("{name} has a budget for the unit `{unit}` already: change that budget")]
+    #[error("{name} has a budget for the unit {unit} already")]
     Registered {
         /// The name of the data set.
         name: String,
@@ -125,8 +128,7 @@ pub enum Error {
     /// The same people would have two budgets.
     #[error(
         "these data have the ids, edges or rows of {known_as}, which has a budget: a second one, as {name}, \
-         would be spent on the same people; use that one, or change that budget; if they are \
-         other people, state that, with a reason"
+         would be spent on the same people"
     )]
     SamePeople {
         /// The other name.
@@ -135,7 +137,7 @@ pub enum Error {
         known_as: String,
     },
     /// Data that look like those of several names.
-    #[error("these data look like those of several budgets ({names}): say whose they are with `ledger_name`")]
+    #[error("these data look like those of several budgets ({names})")]
     Several {
         /// The names.
         names: String,
@@ -143,7 +145,7 @@ pub enum Error {
     /// An edge-level release shows what a budget for nodes protects.
     #[error(
         "runs at edge level show features and labels in the clear, and {dataset} has a budget for the unit \
-         `node`, which protects them ({when}): train at `level node`, or state that rows are public"
+         node, which protects them ({when})"
     )]
     PrivateRows {
         /// The data set's name.
@@ -153,7 +155,7 @@ pub enum Error {
     },
     /// A run whose cost in the unit of a budget is not known.
     #[error(
-        "the run {run_id} cannot be counted in the unit `{unit}`, for which {dataset} has a budget, because no bound \
+        "the run {run_id} cannot be counted in the unit {unit}, for which {dataset} has a budget, because no bound \
          of its cost in that unit is known: ask by mechanisms for which one is"
     )]
     Uncounted {
@@ -181,7 +183,7 @@ pub enum Error {
         what: String,
     },
     /// A name that stands for several budgets.
-    #[error("{name} has budgets for several units ({units}): say which one with `unit`")]
+    #[error("{name} has budgets for several units ({units})")]
     Ambiguous {
         /// The name.
         name: String,
@@ -190,8 +192,7 @@ pub enum Error {
     },
     /// A run needs a budget in its own unit; it is counted in the others too.
     #[error(
-        "the budget of {dataset} protects the unit `{registered}`, and this run is accounted for in the unit `{asked}`: \
-         give it a budget for that unit too"
+        "the budget of {dataset} protects the unit {registered}, and this run is accounted for in the unit {asked}"
     )]
     Unit {
         /// The ledger.
@@ -205,8 +206,9 @@ pub enum Error {
     },
     /// Noise that can be computed again protects nothing.
     #[error(
-        "the noise of the run {run_id} comes from a seed, so that anybody can remove it: such a run is not private and \
-         cannot be charged; run it without a seed, or without a ledger"
+        "the noise of the run {run_id} comes from a seed, so that anybody can remove it: such a run is not private \
+         and \
+         cannot be charged"
     )]
     Seeded {
         /// The run.
@@ -237,7 +239,8 @@ pub enum Error {
     },
     /// The error of noise from tables would be more than the part of delta that is kept for it.
     #[error(
-        "a budget of epsilon {epsilon} at delta {delta:e} is more than the noise tables of {dataset}'s runs can keep: \
+        "a budget of epsilon {epsilon} at delta {delta:e} is more than the noise tables of {dataset}'s runs can \
+         keep: \
          give it a larger delta or a smaller epsilon"
     )]
     Tables {
@@ -280,6 +283,30 @@ pub struct OverBudget {
 }
 
 impl Error {
+    /// What to do, where the sentence does not say it.
+    pub fn remedies(&self) -> Vec<Remedy> {
+        match self {
+            Error::Missing { .. } => vec![Remedy::CreateLedger],
+            Error::Unregistered { path, dataset, asked } | Error::Unit { path, dataset, asked, .. } => {
+                vec![Remedy::CreateBudget { ledger: path.clone(), dataset: dataset.clone(), unit: *asked }]
+            }
+            Error::Registered { .. } => vec![Remedy::ChangeBudget],
+            Error::SamePeople { known_as, .. } => {
+                vec![Remedy::words(format!("use {known_as}")), Remedy::ChangeBudget, Remedy::OtherPeople]
+            }
+            Error::Several { .. } => vec![Remedy::Give("ledger_name")],
+            Error::PrivateRows { .. } => vec![Remedy::set("level", "node"), Remedy::PublicRows],
+            Error::Ambiguous { .. } => vec![Remedy::Give("unit")],
+            Error::Seeded { .. } => vec![Remedy::Drop("seed"), Remedy::Drop("ledger")],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether a run may have been charged all the same.
+    pub(crate) fn may_have_charged(&self) -> bool {
+        matches!(self, Error::Storage { .. })
+    }
+
     /// Says in our words what SQLite reports about a file.
     pub(super) fn from_sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();

@@ -1,5 +1,5 @@
-//! The file: one SQLite table that only grows, each row sealed to the one before it; and beside it a secret, and what the
-//! data sets are known by under that secret.
+//! The file: one SQLite table that only grows, each row sealed to the one before it; and beside it a secret, and what
+//! the data sets are known by under that secret.
 //!
 //! **Why a rollback journal and not a write-ahead log.** A ledger is written seldom and must never forget. With a
 //! rollback journal all charges lie in one file whenever no writer is at work, so that a copy of that file is a whole
@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::{Error, Result};
 use super::identity::Secret;
-use crate::sqlite::connect;
+use super::sqlite::connect;
 
 /// The version of the file.
 const VERSION: i64 = 1;

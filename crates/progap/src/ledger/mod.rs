@@ -1,8 +1,9 @@
 //! The ledger: which run asked what of which data set, and whether the next one still fits the budget.
 //!
-//! A run that touches private data charges the ledger *before* it uses its first noisy value. A charge says that
-//! the run asks at most what its [`Event`](progap_privacy::Event) says. It is never taken back: a run that was charged and then crashed, or never
-//! started, still counts, because nobody can prove that it did not look. Resuming it under the same id costs nothing.
+//! A run that touches private data charges the ledger *before* it uses its first noisy value. A charge says that the
+//! run asks at most what its [`Event`](progap_privacy::Event) says. It is never taken back: a run that was charged and
+//! then crashed, or never started, still counts, because nobody can prove that it did not look. Resuming it under the
+//! same id costs nothing.
 //!
 //! ```
 //! use progap::ledger::{Charge, Error, Ledger};
@@ -61,6 +62,7 @@ mod error;
 mod file;
 mod find;
 mod identity;
+pub mod sqlite;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -127,8 +129,8 @@ impl Ledger {
 
     /// Whether [`register`](Self::register) would take this name and budget in an empty ledger.
     ///
-    /// A budget that no run could ever be charged to is refused: outside of what settings accept, or more than noise from
-    /// tables can keep.
+    /// A budget that no run could ever be charged to is refused: outside of what settings accept, or more than noise
+    /// from tables can keep.
     pub fn check_entry(name: &str, epsilon: f64, delta: f64) -> Result<()> {
         text("the name", name, 200)?;
         check_budget(epsilon, delta)?;

@@ -23,7 +23,8 @@ fn clamped(dataset: &Dataset, settings: &Settings) -> Option<Remark> {
     let beyond = |node: &usize| dataset.features().row(*node).any(|(_, value)| value.abs() > LARGEST_FEATURE);
     let nodes = (0..dataset.nodes()).into_par_iter().filter(beyond).count();
     let text = format!(
-        "{nodes} nodes have a value beyond {LARGEST_FEATURE:e}, the first of them {:?}: it is clamped there, as a refusal would show \
+        "{nodes} nodes have a value beyond {LARGEST_FEATURE:e}, the first of them {:?}: it is clamped there, as a \
+         refusal would show \
          that it is in the data; correct it if it is a mistake",
         dataset.node_ids().name(node)
     );
@@ -53,8 +54,10 @@ fn twins(dataset: &Dataset) -> Option<Remark> {
     let largest = groups.iter().map(|group| group.len()).max()?;
     let name = |at: usize| dataset.node_ids().name(groups[0][at].1);
     let text = format!(
-        "{} nodes have the features, label and neighbours of another one ({:?} and {:?}), as where one person is listed several \
-         times: the guarantee is for one record, and for a person who is {largest} of them epsilon is {largest} times as large; \
+        "{} nodes have the features, label and neighbours of another one ({:?} and {:?}), as where one person is \
+         listed several \
+         times: the guarantee is for one record, and for a person who is {largest} of them epsilon is {largest} \
+         times as large; \
          merge them",
         groups.iter().map(|group| group.len()).sum::<usize>(),
         name(0),

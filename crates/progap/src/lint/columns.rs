@@ -4,6 +4,7 @@ use progap_graph::{Dataset, NumberColumn, Preparation, ReadOff};
 use rayon::prelude::*;
 
 use super::{Remark, note, warning};
+use crate::error::Remedy;
 use crate::settings::{Level, Settings};
 
 /// Names that are listed; of the others the number is.
@@ -29,18 +30,19 @@ pub(super) fn no_bounds(dataset: &Dataset, settings: &Settings, remarks: &mut Ve
     let how = match settings.preparation() {
         Preparation::Standardise => return,
         Preparation::Declared => {
-            "noisy counts, a small part of the budget, find their scale; public bounds (`bounds COLUMN=LOW:HIGH`) cost nothing"
+            "noisy counts, a small part of the budget, find their scale; public bounds cost nothing"
         }
         Preparation::RowByRow => {
-            "at node level nothing may be computed over rows, so each value v becomes sign(v) log2(1 + |v|); public bounds \
-             (`bounds COLUMN=LOW:HIGH`) keep more of it"
+            "at node level nothing may be computed over rows, so each value v becomes sign(v) log2(1 + |v|); public \
+             bounds \
+             keep more of it"
         }
     };
     let open = dataset.numbers().iter().filter(|number| number.is_open());
     let names: Vec<String> = open.map(|number| name(dataset, number)).collect();
     if !names.is_empty() {
         let text = format!("no bounds are declared for the number columns {}: {how}", listed(&names));
-        remarks.push(note("no-bounds", text));
+        remarks.push(note("no-bounds", text).remedy(Remedy::set("bounds", "COLUMN=LOW:HIGH")));
     }
 }
 
@@ -49,12 +51,9 @@ pub(super) fn left_out(dataset: &Dataset, settings: &Settings, remarks: &mut Vec
     let found = dataset.undeclared().iter().filter(|undeclared| undeclared.what == ReadOff::Distinct);
     let names: Vec<String> = found.map(|undeclared| format!("{:?}", undeclared.column)).collect();
     if settings.level != Level::Node && !names.is_empty() {
-        let text = format!(
-            "left out, as all values are different and look like ids: {}; `drop COLUMN` settles it, `number COLUMN`, \
-             `categorical COLUMN` or `text COLUMN` uses one all the same",
-            listed(&names)
-        );
-        remarks.push(note("left-out", text));
+        let text = format!("left out, as all values are different and look like ids: {}", listed(&names));
+        let remedies = ["drop", "number", "categorical", "text"].map(|name| Remedy::set(name, "COLUMN"));
+        remarks.push(remedies.into_iter().fold(note("left-out", text), Remark::remedy));
     }
 }
 
@@ -72,22 +71,25 @@ pub(super) fn undeclared(dataset: &Dataset, settings: &Settings, remarks: &mut V
         remarks.push(note(
             "no-categories",
             format!(
-                "nobody declared the categories of {}: they were read off the rows, and the statement takes them as public; \
-                 `categories = [...]` in the file of `columns` declares them",
+                "nobody declared the categories of {}: they were read off the rows, and the statement takes them as \
+                 public",
                 listed(&categories)
             ),
-        ));
+        )
+        .remedy(Remedy::words("declare `categories = [...]` in the file of columns")));
     }
     let missing = names(|what| what == ReadOff::Missing);
     if !missing.is_empty() {
         remarks.push(note(
             "no-missing",
             format!(
-                "nobody declared whether values of {} may be missing: it was read off the rows, and the statement takes it as \
-                 public; `missing = true` or `false` in the file of `columns` declares it",
+                "nobody declared whether values of {} may be missing: it was read off the rows, and the statement \
+                 takes it as \
+                 public",
                 listed(&missing)
             ),
-        ));
+        )
+        .remedy(Remedy::words("declare `missing = true` or `false` in the file of columns")));
     }
 }
 
@@ -152,7 +154,7 @@ mod tests {
 
     use super::super::lint;
     use super::*;
-    use crate::settings::Method;
+    use crate::settings::MethodKind;
 
     fn found(options: &LoadOptions, level: Level, code: &str) -> Option<String> {
         let mut nodes = String::from("id,label,town,age,split\n");
@@ -164,7 +166,7 @@ mod tests {
         }
         let edges = ("edges.csv", &b"source,target\n0,1\n"[..]);
         let data = table::read_bytes(("nodes.csv", nodes.as_bytes()), edges, options).expect("a data set");
-        let remarks = lint(&data, &Settings::of(Method::Progap, level), &[]);
+        let remarks = lint(&data, &Settings::of(MethodKind::ProgapLabels, level), &[]);
         remarks.into_iter().find(|remark| remark.code == code).map(|remark| remark.text)
     }
 

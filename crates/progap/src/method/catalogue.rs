@@ -1,72 +1,63 @@
 //! Which methods there are, what each protects, and where it comes from.
 
-use serde::Serialize;
-
-use super::Method;
-use crate::model::Shape;
+use super::{MethodKind, MethodSpec, QueryKind};
 use crate::settings::{Level, Settings};
 
-/// A method as a reader wants to know it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Entry {
-    /// The method.
-    pub method: Method,
-    /// The levels it has.
-    pub levels: &'static [Level],
-    /// The method in one line.
-    pub what: &'static str,
-    /// The extent of its guarantee.
-    pub protects: &'static str,
-    /// The paper it is from.
-    pub paper: &'static str,
-}
-
 /// Every method.
-pub fn methods() -> impl Iterator<Item = &'static Entry> {
-    Method::ALL.iter().map(|&method| entry(method))
+pub fn methods() -> impl Iterator<Item = &'static MethodSpec> {
+    MethodKind::ALL.iter().map(|&method| entry(method))
 }
 
-/// The entry of a method.
-pub fn entry(method: Method) -> &'static Entry {
-    method.entry()
+/// What a method is.
+pub fn entry(method: MethodKind) -> &'static MethodSpec {
+    method.spec()
 }
 
 /// The level that a method has where none is asked for: edges, if it can protect them.
-pub fn default_level(method: Method) -> Level {
+pub fn default_level(method: MethodKind) -> Level {
     let levels = entry(method).levels;
     if levels.contains(&Level::Edge) { Level::Edge } else { levels[0] }
 }
 
-/// The published method, whose networks have the most settings.
-pub(crate) const PUBLISHED: Method = Method::Progap;
+/// The published method.
+pub(crate) const PUBLISHED: MethodKind = MethodKind::Progap;
+/// The method whose networks have the most settings.
+const STAGES: MethodKind = MethodKind::ProgapLabels;
 
-/// The recommended method at a level: two views where rows are public, ProGAP's stages where they are private.
-pub fn default_method(level: Level) -> Method {
+/// The recommended method at a level: two views where rows are public, label messages where they are private.
+pub fn default_method(level: Level) -> MethodKind {
     match level {
-        Level::None | Level::Edge => Method::Views,
-        Level::Node => PUBLISHED,
+        Level::None | Level::Edge => MethodKind::ProgapViews,
+        Level::Node => STAGES,
     }
 }
 
-/// The method where none is asked for: the recommended one, or the published one where a setting is asked for, by name, that only its
-/// networks have.
-pub(crate) fn method_for(level: Level, asked: &[&str]) -> Method {
+/// Settings at node level of networks that are trained in batches.
+pub(crate) const OF_BATCHES: [&str; 4] = ["hidden", "batch_size", "clip", "gradient_noise_ratio"];
+
+/// The method where none is asked for: the recommended one, or that with label messages where a setting is asked for, by name,
+/// that only its networks have.
+pub(crate) fn method_for(level: Level, asked: &[&str]) -> MethodKind {
     let usual = default_method(level);
     let foreign = |name: &&str| {
-        usual.recipe().ignored_settings().contains(name)
-            || (PUBLISHED.recipe().own_settings().contains(name)
-                && !usual.recipe().own_settings().contains(name))
+        usual.spec().ignored.contains(name)
+            || (STAGES.spec().own.contains(name) && !usual.spec().own.contains(name))
     };
-    if asked.iter().any(foreign) { PUBLISHED } else { usual }
+    if asked.iter().any(foreign) { STAGES } else { usual }
 }
 
 /// What nodes learn of their neighbours in a run with these settings, in words.
-pub fn summed(settings: &Settings) -> &'static str {
-    settings.method.recipe().summed(settings)
+pub fn summed(settings: &Settings) -> String {
+    let outline = super::outline(settings);
+    match outline.sums().next() {
+        None => "sums over neighbours".into(),
+        Some(query) if query.kind == QueryKind::Votes => format!("counts of neighbours' {}", query.of),
+        Some(query) => format!("sums of neighbours' {}", query.of),
+    }
 }
 
 /// The other methods of this level that use the graph.
-pub fn alternatives(settings: &Settings) -> impl Iterator<Item = Method> {
+pub fn alternatives(settings: &Settings) -> impl Iterator<Item = MethodKind> {
     let (method, level) = (settings.method, settings.level);
     methods()
         .filter(move |entry| entry.method != method && entry.levels.contains(&level))
@@ -75,8 +66,18 @@ pub fn alternatives(settings: &Settings) -> impl Iterator<Item = Method> {
 }
 
 /// Whether the guarantee of a method covers predictions as well as training.
-pub fn covers_predictions(method: Method) -> bool {
-    method.recipe().aggregates_are_protected()
+pub fn covers_predictions(method: MethodKind) -> bool {
+    method.can().protects_predictions
+}
+
+/// Whether there are settings of a paper beside the recommended ones.
+pub fn is_published(method: MethodKind) -> bool {
+    method.method().defaults(default_level(method)).published.is_some()
+}
+
+/// Whether its settings can be chosen under a guarantee.
+pub fn tunes_privately(method: MethodKind) -> bool {
+    !method.can().is_pure && method.can().protects_predictions
 }
 
 /// The methods that have a level, by name.
@@ -85,14 +86,13 @@ pub(crate) fn with_level(level: Level) -> String {
 }
 
 /// Whether the models of a method mix rows with those of neighbours.
-pub(crate) fn mixes_rows(method: Method) -> bool {
-    let settings = Settings::of(method, default_level(method));
-    matches!(super::shape(&settings, (1, 2), 0, None), Shape::Sage(_))
+pub(crate) fn mixes_rows(method: MethodKind) -> bool {
+    method.can().mixes_rows
 }
 
 /// The methods of which something is true, by name.
-pub(crate) fn names(of: impl Fn(Method) -> bool) -> String {
+pub(crate) fn names(of: impl Fn(MethodKind) -> bool) -> String {
     let names: Vec<&str> =
-        Method::ALL.iter().filter(|&&method| of(method)).map(|method| method.name()).collect();
+        MethodKind::ALL.iter().filter(|&&method| of(method)).map(|method| method.name()).collect();
     names.join(", ")
 }

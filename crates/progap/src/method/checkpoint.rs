@@ -45,8 +45,6 @@ pub trait CheckpointStore {
         width: usize,
         key: Option<&RunKey>,
     ) -> Result<Buffer<f32>>;
-    /// Whether an aggregate was kept.
-    fn has_aggregate(&self, number: usize) -> bool;
     /// The file that an aggregate is written to while it is made, where it is not to be held in memory.
     fn begin_aggregate(&mut self, number: usize, width: usize) -> Result<Option<MatrixFile>> {
         let _ = (number, width);
@@ -61,7 +59,7 @@ pub trait CheckpointStore {
         key: Option<&RunKey>,
     ) -> Result<Buffer<f32>> {
         let _ = (number, width, file, key);
-        Err(Error::Internal("no file was begun"))
+        Err(Error::internal("no file was begun"))
     }
     /// A matrix of this many values that a method makes for itself.
     fn scratch(&self, values: usize) -> Result<Scratch> {

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Choice;
 use crate::assessment::Metric;
+use crate::settings::Messages;
 
 /// The record of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -22,8 +24,8 @@ pub struct EpochRecord {
     /// The metric by which epochs are chosen, on the validation nodes; absent where that is the accuracy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val_score: Option<f64>,
-    /// In the method views: what later stages and the release are chosen by.
-    #[serde(default, rename = "judged", skip_serializing_if = "Option::is_none")]
+    /// In the method progap-views: what later stages and the release are chosen by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage_score: Option<StageScore>,
 }
 
@@ -48,10 +50,105 @@ pub struct StageScore {
     pub score: Option<f64>,
     /// By how much the log loss can be smaller than that of the features by chance: one standard error of the difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub doubt: Option<f64>,
-    /// How alike the classes of neighbours are at most, from 0 for not at all to 1, as the first noisy sums tell.
+    pub standard_error: Option<f64>,
+    /// How similar the classes of neighbours are at most, from 0 for not at all to 1, as the first noisy sums tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub alike: Option<f64>,
+    pub similarity: Option<f64>,
+    /// The model of a table that was kept: of the features, or of what combines them with the sums. Absent where linear ones alone are tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<TableForm>,
+    /// Of the features alone: the columns of a message that carries features; 0 where none can be sent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub sent_columns: usize,
+    /// Whether the latest sum carries features, alone or beside labels.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_features: bool,
+}
+
+impl StageScore {
+    /// A stage of which the log loss alone is known.
+    pub(crate) fn of(log_loss: f64) -> StageScore {
+        StageScore {
+            log_loss,
+            score: None,
+            standard_error: None,
+            similarity: None,
+            kept: None,
+            sent_columns: 0,
+            with_features: false,
+        }
+    }
+}
+
+/// The form of a model of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableForm {
+    /// Linear.
+    Linear,
+    /// With a hidden layer.
+    Perceptron,
+    /// Linear, with boosted trees beside it.
+    LinearWithTrees,
+    /// With a hidden layer, and boosted trees beside it.
+    PerceptronWithTrees,
+}
+
+impl TableForm {
+    fn words(self) -> &'static str {
+        match self {
+            TableForm::Linear => "a linear model",
+            TableForm::Perceptron => "a perceptron",
+            TableForm::LinearWithTrees => "a linear model with boosted trees",
+            TableForm::PerceptronWithTrees => "a perceptron with boosted trees",
+        }
+    }
+}
+
+/// What was tried for the features and sent in each sum, and what each was worth on nodes held out; nothing where no stages are compared.
+pub fn worth(history: &[EpochRecord], choice: Option<&Choice>) -> Vec<String> {
+    let scores: Vec<StageScore> = history.iter().filter_map(|record| record.stage_score).collect();
+    let ([alone, stages @ ..], Some(choice)) = (&scores[..], choice) else { return vec![] };
+    let tried = match alone.kept {
+        Some(kept) => format!("{} (of linear, perceptron and boosted trees)", kept.words()),
+        None => TableForm::Linear.words().into(),
+    };
+    let mut all =
+        vec![format!("features alone: log loss {:.3} on nodes held out, by {tried}", alone.log_loss)];
+    for ((at, stage), message) in stages.iter().enumerate().zip(&choice.messages) {
+        let features = if *message != Messages::Features && alone.sent_columns > 0 && stage.with_features {
+            " and features"
+        } else {
+            ""
+        };
+        let error =
+            stage.standard_error.map_or(String::new(), |error| format!(" (standard error {error:.3})"));
+        let kept = stage.kept.map_or(String::new(), |kept| format!(", by {}", kept.words()));
+        all.push(format!(
+            "sum {} of {message}{features}: log loss {:.3}, {:+.3} to the features{error}{kept}",
+            at + 1,
+            stage.log_loss,
+            stage.log_loss - alone.log_loss
+        ));
+    }
+    if choice.stage == 0 && !stages.is_empty() {
+        let with_features =
+            choice.messages.contains(&Messages::Features) || stages.iter().any(|stage| stage.with_features);
+        all.push(match with_features {
+            true => "the graph brought nothing: neither classes nor features of neighbours beat the features alone by \
+                     one standard error"
+                .into(),
+            false => "classes of neighbours brought nothing that is more than one standard error; their features were not \
+                      sent, as there are too many columns"
+                .into(),
+        });
+    }
+    all
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// A loss that falls by less than this share is as good as flat.
@@ -72,9 +169,15 @@ pub(crate) fn is_flat(history: &[EpochRecord], stage: usize, epochs: usize) -> b
 }
 
 /// Whether this many stages have all their epochs, in order: as many as are asked for, or fewer where the loss had stopped falling.
-pub(crate) fn is_whole(history: &[EpochRecord], stages: usize, epochs: usize, patience: usize) -> bool {
+pub(crate) fn is_whole(
+    history: &[EpochRecord],
+    stages: usize,
+    epochs: impl Fn(usize) -> usize,
+    patience: usize,
+) -> bool {
     let mut at = 0;
     for stage in 0..stages {
+        let epochs = epochs(stage);
         let of_stage = history[at..].iter().take_while(|record| record.stage == stage).count();
         let in_order = (0..of_stage).all(|epoch| history[at + epoch].epoch == epoch + 1);
         at += of_stage;
@@ -138,16 +241,20 @@ mod tests {
         let (flat, falling) =
             (losses(0, &[1.0, 0.7, 0.699, 0.698]), losses(1, &[1.0, 0.8, 0.6, 0.4, 0.2, 0.1]));
         let both = [flat.clone(), falling.clone()].concat();
-        assert!(is_whole(&both, 2, 6, 2));
-        assert!(!is_whole(&both, 2, 6, 3), "stopped too early");
-        assert!(!is_whole(&both, 2, 6, 0), "never stops");
-        assert!(!is_whole(&both[..9], 2, 6, 2) && !is_whole(&both, 1, 6, 2) && !is_whole(&both, 3, 6, 2));
+        assert!(is_whole(&both, 2, |_| 6, 2));
+        assert!(!is_whole(&both, 2, |_| 6, 3), "stopped too early");
+        assert!(!is_whole(&both, 2, |_| 6, 0), "never stops");
+        assert!(
+            !is_whole(&both[..9], 2, |_| 6, 2)
+                && !is_whole(&both, 1, |_| 6, 2)
+                && !is_whole(&both, 3, |_| 6, 2)
+        );
         let gap = [&both[..1], &both[2..]].concat();
-        assert!(!is_whole(&gap, 2, 6, 1));
+        assert!(!is_whole(&gap, 2, |_| 6, 1));
         assert!(is_whole(
             &falling.iter().map(|r| EpochRecord { stage: 0, ..*r }).collect::<Vec<_>>(),
             1,
-            6,
+            |_| 6,
             0
         ));
     }

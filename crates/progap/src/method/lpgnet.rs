@@ -1,107 +1,61 @@
-//! LPGNet (Kolluri et al. 2022), as the authors of ProGAP ran it: a perceptron on the features; then, stage by stage, every node votes
-//! for the class that the stage before predicts of it, the votes of its neighbours are counted with Laplace noise, and a new
-//! perceptron is trained on the logits and counts of all stages before. Features are read by the first stage alone.
+//! LPGNet (Kolluri et al. 2022), as the authors of ProGAP ran it: a perceptron on the features; then, stage by stage,
+//! every node votes for the class that the stage before predicts of it, the votes of its neighbours are counted with
+//! Laplace noise, and a new perceptron is trained on the logits and counts of all stages before. Features are read by
+//! the first stage alone.
 
 use progap_graph::store;
 use progap_nn::logits;
-use progap_privacy::noise::Scale;
-use progap_privacy::{Event, Unit};
 
-use super::catalogue::Entry;
 use super::objective::RowObjective;
 use super::trainer::Trainer;
-use super::{AuditTarget, Choice, Fitted, Method, Recipe, architecture};
-use crate::audit::evidence::Trial;
-use crate::audit::votes as attack;
+use super::{
+    Capabilities, Choice, Defaults, Fitted, Method, MethodKind, MethodSpec, Program, QuerySpec, Stage,
+    architecture,
+};
+use crate::Result;
 use crate::model::Shape;
-use crate::plan::{Calibrator, NO_EPSILON, Plan, PublicSizes};
+use crate::plan::PublicFacts;
 use crate::predictor::{Reads, side_by_side};
-use crate::query::{Queries, Query};
 use crate::release::Release;
 use crate::rows::{Rows, blocks};
 use crate::settings::{Level, Settings, within};
-use crate::vault::{Aggregate, Aggregates, vote_count, vote_sensitivity};
-use crate::{Error, Result};
+use crate::vault::{Aggregate, Aggregates};
 
 /// The method.
 pub(super) struct LpgNet;
 
-pub(crate) const ENTRY: Entry = Entry {
-    method: Method::Lpgnet,
+const SPEC: MethodSpec = MethodSpec {
     levels: &[Level::None, Level::Edge],
     what: "perceptrons on noisy counts of the classes that neighbours are predicted to have",
     protects: "training and predictions: edges from everyone, with a delta of zero",
     paper: "Kolluri et al. 2022, LPGNet",
+    can: Capabilities { is_pure: true, ..Capabilities::PLAIN },
+    ..MethodSpec::plain(MethodKind::Lpgnet)
 };
 
-impl Recipe for LpgNet {
-    fn summed(&self, _: &Settings) -> &'static str {
-        "counts of neighbours' predicted classes"
+impl Method for LpgNet {
+    fn spec(&self) -> &'static MethodSpec {
+        &SPEC
     }
 
-    fn defaults(&self, level: Level) -> Settings {
-        Settings { method: Method::Lpgnet, ..Settings::plain(level) }
+    fn defaults(&self, level: Level) -> Defaults {
+        Defaults::published(Settings { method: MethodKind::Lpgnet, ..Settings::plain(level) })
     }
 
     fn check(&self, settings: &Settings) -> Result<()> {
         within("depth", settings.depth as f64, 1.0, 50.0)
     }
 
-    fn stages(&self, settings: &Settings) -> usize {
-        settings.depth + 1
-    }
-
-    fn aggregations(&self, settings: &Settings) -> usize {
-        settings.depth
-    }
-
-    fn is_pure(&self) -> bool {
-        true
-    }
-
-    fn queries(&self, settings: &Settings, _: PublicSizes) -> Result<Queries> {
-        counts(settings, vote_sensitivity(settings))
-    }
-
-    /// The smallest scale on the grid of [`Scale`] with which all counts together cost at most epsilon.
-    fn plan(&self, _: &Calibrator<'_>, settings: &Settings, _: PublicSizes) -> Result<Plan> {
-        let (epsilon, sensitivity) = (settings.epsilon.ok_or(NO_EPSILON)?, vote_sensitivity(settings));
-        let mut scale = Scale::at_least(settings.depth as f64 * sensitivity / epsilon)?;
-        let costs = |scale: Scale| Ok::<_, Error>(counts(settings, scale.value())?.event()?.pure_epsilon());
-        // Costs are rounded up.
-        while costs(scale)?.is_none_or(|cost| cost > epsilon) {
-            scale = scale.next_up()?;
-        }
-        let plan = Plan::pure(counts(settings, scale.value())?, settings)?;
-        Ok(Plan { sensitivity, multiplier: scale.value() / sensitivity, ..plan })
-    }
-
-    /// # Proof definition
-    /// A directed edge moves one count by one, a friendship one count in each of two rows, whatever the noise was chosen for.
-    fn in_unit(&self, query: &Query, unit: Unit) -> Option<Event> {
-        let Event::Laplace { scale, .. } = query.event else { return None };
-        Some(Event::Laplace { scale, sensitivity: if unit == Unit::EdgeUndirected { 2.0 } else { 1.0 } })
-    }
-
-    /// The shape: one hidden layer and a plain last one, on the features, or on logits and counts of all stages before.
-    fn shape(
-        &self,
-        settings: &Settings,
-        (columns, classes): (usize, usize),
-        stage: usize,
-        _: Option<&Choice>,
-    ) -> Shape {
-        let width = if stage == 0 { columns } else { 2 * stage * classes };
-        Shape::Network(architecture(settings, vec![width], classes))
-    }
-
-    fn aggregate_widths(
-        &self,
-        settings: &Settings,
-        (_, classes): (usize, usize),
-        _: Option<&Choice>,
-    ) -> Vec<usize> {
-        vec![classes; settings.depth]
+    /// Perceptrons with one hidden layer and a plain last one: on the features, then on logits and counts of all stages
+    /// before.
+    fn program(&self, settings: &Settings, sizes: PublicFacts, _: Option<&Choice>) -> Program {
+        let stage = |at: usize| {
+            let width = if at == 0 { sizes.columns } else { 2 * at * sizes.classes };
+            let network = Shape::Network(architecture(settings, vec![width], sizes.classes));
+            let votes = (at > 0).then(|| QuerySpec::votes(settings, sizes.classes));
+            Stage::by_epochs(settings, network).after(votes)
+        };
+        Program::new(settings, (0..=settings.depth).map(stage))
     }
 
     fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
@@ -120,8 +74,7 @@ impl Recipe for LpgNet {
                 }
                 trainer.vault.replace_public_rows(width, joined.finish()?)?;
             }
-            let shape = self.shape(trainer.settings, trainer.shape, stage, None);
-            trainer.train_new(stage, shape, &mut RowObjective::new(&trainer.vault, &none))?;
+            trainer.train_new(stage, &mut RowObjective::new(&trainer.vault, &none))?;
             let inputs = trainer.vault.need_public_rows()?.own()?;
             let mut said = trainer.scratch(classes)?;
             for nodes in blocks(trainer.vault.nodes()) {
@@ -145,16 +98,6 @@ impl Recipe for LpgNet {
         votes.iter().enumerate().for_each(|(node, &class)| ballots[node * classes + class as usize] = 1.0);
         Ok(Some(ballots))
     }
-
-    fn audit(&self, target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
-        attack::audit(target)
-    }
-}
-
-/// A count of votes for each stage but the first, with noise of a scale.
-fn counts(settings: &Settings, scale: f64) -> Result<Queries> {
-    let count = vote_count(Event::laplace(scale, vote_sensitivity(settings))?);
-    Ok(Queries::from_iter([(count, settings.depth as u64)]))
 }
 
 /// The class with the largest logit in each row, the first of equals.

@@ -1,46 +1,55 @@
 //! The methods. Each sees a vault and what left it, never private data, and is a straight line of steps on the
 //! resumable loop (`trainer`) that all of them share.
 
-#[macro_use]
-mod registry;
-
-// A line here and a file beside it are all that a method is.
-methods! {
-    "progap" Progap => progap::ProGap,
-    "views" Views => views::TwoViews,
-    "gap" Gap => gap::Gap,
-    "mlp" Mlp => mlp::Mlp,
-    "sage" Sage => sage::GraphSage,
-    "edge-rand" EdgeRand => edge_rand::EdgeRand,
-    "lpgnet" Lpgnet => lpgnet::LpgNet,
-    "dp-gnn" DpGnn => dp_gnn::DpGnn,
-}
-
+mod addressed;
 pub mod catalogue;
 pub(crate) mod checkpoint;
+mod contract;
+mod dp_gnn;
+mod edge_rand;
+#[cfg(test)]
+mod example;
+mod gap;
 pub mod history;
+mod lpgnet;
+mod mlp;
 pub(crate) mod objective;
-mod recipe;
+mod progap;
+mod progap_labels;
+mod program;
+mod registry;
+mod sage;
+#[cfg(test)]
+mod tests;
 pub(crate) mod trainer;
+mod views;
 
 use std::ops::ControlFlow;
 
 use progap_graph::{Dataset, NumberColumn, Scaled};
 
+pub(crate) use self::addressed::NoiseRatios;
+pub use self::contract::MethodSpec;
+pub(crate) use self::contract::{
+    CLASS_PROBABILITIES, Capabilities, Defaults, DepthRule, Method, embeddings_sent,
+};
 pub use self::progap::Choice;
+pub(crate) use self::program::{Program, QueryKind, QuerySpec, Stage, Training, Walk};
+pub use self::registry::MethodKind;
 use history::EpochRecord;
 use progap_nn::{Architecture, Norm};
-pub(crate) use recipe::{AuditTarget, Batches, Recipe, SUMS_OF_CLASSES};
 use trainer::{Accuracies, Trainer};
+pub(crate) use views::is_table;
 
 use crate::Result;
 use crate::calibration;
 use crate::cost::StageCost;
 use crate::ledger::Warning;
-use crate::model::Shape;
+use crate::plan::PublicFacts;
 use crate::predictor::{Link, Predictor, Reads};
+use crate::release::Release;
 use crate::rows::Rows;
-use crate::settings::{Level, Settings};
+use crate::settings::{Level, Settings, Size};
 use crate::vault::{Aggregates, Vault};
 
 /// How far training is.
@@ -71,7 +80,7 @@ pub trait Observer: Send {
     fn warning(&mut self, _warning: &Warning) {}
 }
 
-/// Nobody watches.
+/// No-op observer.
 impl Observer for () {
     fn epoch(&mut self, _: &Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
@@ -116,7 +125,7 @@ impl Fitted {
         let link = |(stage, reads)| Ok(Link { model: trainer.model(stage)?.clone(), reads });
         let links = models.into_iter().map(link).collect::<Result<_>>()?;
         let choice = trainer.choice();
-        let (vault, state, stages) = trainer.finish();
+        let (vault, state, stages) = trainer.finish()?;
         let predictor = Predictor::new(links, stage, aggregates);
         let (stage_accuracies, history) = (state.stage_accuracies, state.history);
         let scaled = state.scaled.unwrap_or_default();
@@ -158,47 +167,51 @@ fn rows_and_aggregates(aggregates: usize) -> Vec<Vec<Reads>> {
 /// Trains by the method of the settings, from where the trainer stands.
 pub(crate) fn fit(mut trainer: Trainer<'_>) -> Result<Fitted> {
     trainer.bring_to_scale()?;
-    trainer.settings.method.recipe().fit(trainer)
+    trainer.settings.method.method().fit(trainer)
+}
+
+/// What a run with these settings asks and trains, for data of these columns and classes, as far as something was chosen.
+pub(crate) fn program(
+    settings: &Settings,
+    (columns, classes): (usize, usize),
+    choice: Option<&Choice>,
+) -> Program {
+    let sizes = PublicFacts::stated([(Size::Columns, columns), (Size::Classes, classes)]);
+    settings.method.method().program(settings, sizes, choice)
+}
+
+/// The same before anything is known of the data: its stages and the kinds of its queries, which no size decides.
+pub(crate) fn outline(settings: &Settings) -> Program {
+    program(settings, (1, 2), None)
 }
 
 /// The number of stages: models that are trained one after the other.
 pub(crate) fn stages(settings: &Settings) -> usize {
-    settings.method.recipe().stages(settings)
+    outline(settings).stages.len()
 }
 
-/// The number of noisy aggregates that are asked for.
+/// The number of noisy sums over the graph.
 pub(crate) fn aggregations(settings: &Settings) -> usize {
-    settings.method.recipe().aggregations(settings)
+    outline(settings).sums().count()
 }
 
 /// The run's decision by its history so far and the number of validation nodes, where its settings leave that to it.
 pub(crate) fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: usize) -> Option<Choice> {
-    settings.method.recipe().choose(settings, history, val_nodes)
+    settings.method.method().choose(settings, history, val_nodes)
 }
 
 /// Whether this can be what a run with these settings chose.
 pub(crate) fn is_choice(settings: &Settings, choice: Option<&Choice>) -> bool {
-    let left = settings.method.recipe().leaves_a_choice(settings);
+    let left = outline(settings).is_adaptive;
     match choice {
         None => !left,
         Some(choice) => left && choice.messages.len() == settings.depth && choice.stage <= settings.depth,
     }
 }
 
-/// The shape of the model that a stage trains, for (feature columns, classes) and what was chosen.
-pub(crate) fn shape(
-    settings: &Settings,
-    sizes: (usize, usize),
-    stage: usize,
-    choice: Option<&Choice>,
-) -> Shape {
-    settings.method.recipe().shape(settings, sizes, stage, choice)
-}
-
-/// The most parameters that a stage has, for (feature columns, classes).
-pub(crate) fn most_parameters(settings: &Settings, sizes: (usize, usize)) -> Result<usize> {
-    (0..stages(settings))
-        .try_fold(0, |most, stage| Ok(most.max(shape(settings, sizes, stage, None).parameter_count()?)))
+/// Whether the weights of receivers that a release holds are those that follow from its public parts.
+pub(crate) fn weights_follow(release: &Release) -> Result<bool> {
+    addressed::weights_follow(release)
 }
 
 /// A network of the settings' kind over the given inputs, without a normalised combination.

@@ -5,14 +5,13 @@ use progap_nn::{
     Batch, DistributedBatch, EpochStats, Network, Optimiser, Packed, accuracy, apply, chunk_rows, epoch,
     probabilities,
 };
-use progap_privacy::noise::GradientGrid;
 
 use crate::assessment::{Assessment, Metric};
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::ranks::{Cut, HeldPart, Travelled, packed_order};
 use crate::settings::{Level, Settings};
-use crate::vault::{Aggregates, Rows, Vault};
+use crate::vault::{Aggregates, Gradient, Rows, Vault};
 use crate::{Error, Result, memory};
 
 /// The objective of a stage: how an epoch is made of the data, and how a model is evaluated.
@@ -62,27 +61,9 @@ pub(crate) struct StepContext<'d> {
     pub seed: u64,
     /// Feature columns and classes.
     pub(super) shape: (usize, usize),
-    pub(super) grid: &'d mut Option<GradientGrid>,
 }
 
 impl StepContext<'_> {
-    /// The grid for the gradients of any stage, made by the vault for the first of them. It is charged for the stage with the
-    /// most parameters, so that one table of noise serves them all. [`StepContext::put_grid_back`] puts it back.
-    pub fn take_grid(
-        &mut self,
-        make: impl FnOnce(&Vault, usize) -> Result<GradientGrid>,
-    ) -> Result<GradientGrid> {
-        match self.grid.take() {
-            Some(grid) => Ok(grid),
-            None => make(self.vault, super::most_parameters(self.settings, self.shape)?),
-        }
-    }
-
-    /// Keeps the grid for the next epoch.
-    pub fn put_grid_back(&mut self, grid: GradientGrid) {
-        *self.grid = Some(grid);
-    }
-
     /// The gradient steps that belong to the `done`-th epoch.
     pub fn steps(&self, done: usize) -> std::ops::Range<u64> {
         let until = |epoch: usize| self.plan.steps * epoch as u64 / self.settings.epochs as u64;
@@ -150,7 +131,7 @@ impl RowObjective<'_> {
             let cut = Cut::even(order.len(), chunk_rows(order.len()), part.ranks.size());
             self.travelled = Some(Travelled::new(part, &inputs, rows.labels(), &order, &cut)?);
         }
-        let travelled = self.travelled.as_ref().ok_or(Error::Internal("rows were brought together"))?;
+        let travelled = self.travelled.as_ref().ok_or(Error::internal("rows were brought together"))?;
         let (inputs, weights) = (travelled.inputs()?, weights(travelled.labels()));
         let batch = travelled.batch(part, &inputs, rows.classes())?;
         let batch = weights.as_ref().map_or(Ok(batch), |weights| batch.weighted(weights))?;
@@ -172,7 +153,7 @@ impl Objective for RowObjective<'_> {
         done: usize,
     ) -> Result<(Option<f64>, Option<f64>)> {
         let network = model.network_mut()?;
-        let (settings, plan, stage) = (context.settings, context.plan, context.stage);
+        let (settings, stage) = (context.settings, context.stage);
         if settings.level != Level::Node {
             let rows = context.vault.need_public_rows()?;
             let seed = context.seed ^ (stage as u64) << 32 ^ done as u64;
@@ -205,19 +186,22 @@ impl Objective for RowObjective<'_> {
             let stats = epoch(network, optimiser, batch, seed)?;
             return Ok((Some(stats.loss), Some(stats.accuracy)));
         }
-        let grid = context.take_grid(|vault, parameters| vault.gradient_grid(parameters, plan))?;
+        let most_parameters = super::program(settings, context.shape, None).max_parameters()?;
         let name = |step: u64| format!("gradient {stage}/{step}");
         context.vault.expect_gradients(context.steps(done).map(name));
         for step in context.steps(done) {
-            let query = name(step);
-            let gradient = context.vault.gradient(&query, network, self.aggregates, &grid, plan)?;
+            let (label, aggregates) = (&name(step), self.aggregates);
+            let question = Gradient { label, network, most_parameters, aggregates };
+            let gradient = context.vault.ask(question)?;
             apply(network, optimiser, &gradient)?;
         }
-        context.put_grid_back(grid);
         Ok((None, None))
     }
 
     fn accuracy(&self, vault: &Vault, model: &Model, part: Part) -> Result<f64> {
+        if let Model::Addressed(_) = model {
+            return vault.unprotected_accuracy_of(model, self.aggregates, part);
+        }
         let network = model.network()?;
         match self.copies.as_ref().and_then(|copies| copies.validation.as_ref()) {
             Some(packed) if part == Part::Val => {

@@ -4,82 +4,84 @@
 use progap_graph::{Graph, Part};
 use progap_nn::{Batch, Optimiser, SageArchitecture, sage_epoch};
 
-use super::catalogue::Entry;
 use super::objective::{Objective, StepContext, row_weights};
 use super::trainer::Trainer;
-use super::{Choice, Fitted, Method, Recipe, norm, rows_and_aggregates};
+use super::{
+    Capabilities, Choice, Defaults, Fitted, Method, MethodKind, MethodSpec, Program, Stage, norm,
+    rows_and_aggregates,
+};
 use crate::model::{Model, Shape};
+use crate::plan::PublicFacts;
 use crate::propagate::Senders;
 use crate::settings::{Level, Settings, within};
 use crate::vault::Vault;
-use crate::{Error, Result};
+use crate::{Error, Remedy, Result};
 
 /// The method.
 pub(super) struct GraphSage;
 
-pub(crate) const ENTRY: Entry = Entry {
-    method: Method::Sage,
+const SPEC: MethodSpec = MethodSpec {
     levels: &[Level::None],
     what: "GraphSAGE: rows mixed with the mean of their neighbours', layer by layer",
     protects: "nothing: it shows what is lost to noise",
     paper: "Hamilton et al. 2017, Inductive representation learning on large graphs",
+    can: Capabilities { mixes_rows: true, ..Capabilities::PLAIN },
+    ..MethodSpec::plain(MethodKind::Sage)
 };
 
-impl Recipe for GraphSage {
-    fn defaults(&self, level: Level) -> Settings {
-        Settings { method: Method::Sage, ..Settings::plain(level) }
+impl Method for GraphSage {
+    fn spec(&self) -> &'static MethodSpec {
+        &SPEC
+    }
+
+    fn defaults(&self, level: Level) -> Defaults {
+        Defaults::published(Settings { method: MethodKind::Sage, ..Settings::plain(level) })
     }
 
     fn check(&self, settings: &Settings) -> Result<()> {
-        check(settings, 5)
+        check(settings)
     }
 
-    fn shape(&self, settings: &Settings, sizes: (usize, usize), _: usize, _: Option<&Choice>) -> Shape {
-        shape(settings, sizes)
-    }
-
-    fn holds_the_graph(&self) -> bool {
-        true
-    }
-
-    fn has_features_stage(&self) -> bool {
-        false
+    fn program(&self, settings: &Settings, sizes: PublicFacts, _: Option<&Choice>) -> Program {
+        Program::new(settings, [stage(settings, sizes, settings.depth)])
     }
 
     fn fit(&self, trainer: Trainer<'_>) -> Result<Fitted> {
         let graph = trainer.vault.public_graph().cloned();
         fit_along(
             trainer,
-            &graph.ok_or(Error::Contradiction("the method sage sees the graph: use `level none`"))?,
+            &graph.ok_or(
+                Error::contradiction("the method sage sees the graph").remedy(Remedy::set("level", "none")),
+            )?,
         )
     }
 }
 
-/// Refuses what no GraphSAGE of up to this many convolutions is.
-pub(super) fn check(settings: &Settings, most: u32) -> Result<()> {
-    within("depth", settings.depth as f64, 1.0, most.into())
+/// Refuses what no GraphSAGE is.
+pub(super) fn check(settings: &Settings) -> Result<()> {
+    within("depth", settings.depth as f64, 1.0, 5.0)
 }
 
-/// The shape: as many convolutions as the depth says.
-pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize)) -> Shape {
-    Shape::Sage(SageArchitecture {
+/// The one stage, with this many convolutions.
+pub(super) fn stage(settings: &Settings, sizes: PublicFacts, convolutions: usize) -> Stage {
+    let shape = Shape::Sage(SageArchitecture {
         hidden: settings.hidden,
         base_layers: settings.layers,
-        convolutions: settings.depth,
+        convolutions,
         activation: settings.activation.layer(),
         norm: norm(settings),
         dropout: settings.dropout as f32,
         jk: settings.jk.layer(),
-        ..SageArchitecture::new(columns, classes)
-    })
+        ..SageArchitecture::new(sizes.columns, sizes.classes)
+    });
+    Stage::by_epochs(settings, shape)
 }
 
 /// Trains along a graph that left the vault, or was public.
 pub(super) fn fit_along(mut trainer: Trainer<'_>, graph: &Graph) -> Result<Fitted> {
     let train = trainer.vault.need_public_rows()?.nodes(Part::Train);
     let mut objective = GraphObjective { senders: Senders::mean(graph), train };
-    let shape = shape(trainer.settings, trainer.shape);
-    trainer.train_new(0, shape, &mut objective)?;
+    trainer.train_new(0, &mut objective)?;
     let accuracies = trainer.evaluate(&objective)?;
     let near = {
         let inputs = trainer.vault.need_public_rows()?.own()?;

@@ -7,22 +7,23 @@
 
 use progap_graph::{Graph, Part};
 use progap_nn::{Adam, Optimiser};
-use progap_privacy::noise::GradientGrid;
 
 use super::checkpoint::{CheckpointStore, State};
 use super::history::{EpochRecord, StageScore, is_flat};
 use super::objective::{Objective, StepContext, val_score};
-use super::{Choice, Observer, Progress};
+use super::{Choice, Observer, Program, Progress, QueryKind, Walk};
 use crate::assessment::Metric;
 use crate::cost::{Laps, StageCost};
 use crate::model::{Model, Shape};
 use crate::plan::Plan;
-use crate::query::Query;
 use crate::ranks::Moment;
 use crate::scratch::Scratch;
 use crate::settings::{Selection, Settings};
-use crate::vault::{Aggregate, Aggregates, Message, Take, Vault, asks_for_columns, asks_for_counts};
-use crate::{Error, Result};
+use crate::vault::{
+    AddressedAggregation, Aggregate, Aggregates, Aggregation, ClassCounts, Message, NoisyGraph,
+    ReceiverWeights, Streamable, Streamed, Vault, Votes, asks_for_columns, asks_for_counts,
+};
+use crate::{Error, Remedy, Result};
 
 /// Accuracies on the three parts of the nodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,7 +39,8 @@ pub struct Accuracies {
 /// A stage that was fitted at once.
 pub(crate) struct FittedStage {
     pub model: Model,
-    pub stage_score: StageScore,
+    /// How good it is, where that may be told.
+    pub stage_score: Option<StageScore>,
 }
 
 /// The inputs that decide a run besides the data.
@@ -59,8 +61,8 @@ pub(crate) struct Trainer<'r> {
     pub shape: (usize, usize),
     /// Where initial values come from.
     pub seed: u64,
-    /// Made for the first gradient, where gradients are noisy.
-    grid: Option<GradientGrid>,
+    /// How far the fit is in its program.
+    walk: Walk,
     state: State,
     store: &'r mut dyn CheckpointStore,
     observer: &'r mut dyn Observer,
@@ -74,23 +76,33 @@ impl<'r> Trainer<'r> {
         mut state: State,
         store: &'r mut dyn CheckpointStore,
         observer: &'r mut dyn Observer,
-    ) -> Self {
+    ) -> Result<Self> {
         let RunSpec { settings, plan, seed } = spec;
         let shape = (vault.columns(), vault.classes());
-        vault.resume(std::mem::take(&mut state.asked));
+        vault.resume(std::mem::take(&mut state.asked))?;
         tell_stage(&vault, settings, &state);
-        Trainer {
-            vault,
-            settings,
-            plan,
-            shape,
-            seed,
-            grid: None,
-            state,
-            store,
-            observer,
-            laps: Laps::start(),
-        }
+        let (walk, laps) = (Walk::default(), Laps::start());
+        Ok(Trainer { vault, settings, plan, shape, seed, walk, state, store, observer, laps })
+    }
+
+    /// What this run asks and trains, as far as something was chosen.
+    pub fn program(&self) -> Program {
+        super::program(self.settings, self.shape, self.choice().as_ref())
+    }
+
+    /// The shape of the model of a stage.
+    pub fn stage_shape(&self, stage: usize) -> Result<Shape> {
+        let program = self.program();
+        program
+            .stages
+            .get(stage)
+            .map(|stage| stage.model.clone())
+            .ok_or_else(|| Error::internal("there is no such stage"))
+    }
+
+    /// Goes on to the next query of the program, which has to be of this kind.
+    fn next(&mut self, kind: QueryKind, width: usize) -> Result<()> {
+        self.walk.ask(&self.program(), kind, width)
     }
 
     /// Brings number columns to scale that nothing is declared of, where settings ask for it: by noisy counts, which are asked for before
@@ -99,8 +111,9 @@ impl<'r> Trainer<'r> {
         if !asks_for_columns(self.settings) {
             return Ok(());
         }
+        self.next(QueryKind::ColumnCounts, 0)?;
         if self.state.scaled.is_none() {
-            self.state.scaled = Some(self.vault.column_maps(self.plan)?);
+            self.state.scaled = Some(self.vault.column_maps()?);
             self.vault.forget();
             self.state.asked = self.vault.asked().clone();
             self.store.save(&self.state, self.vault.key())?;
@@ -123,56 +136,76 @@ impl<'r> Trainer<'r> {
         post: impl Fn(&mut [f32], usize),
     ) -> Result<()> {
         let width = message.width(aggregates, (self.vault.columns(), self.shape.1));
-        let query = self.vault.aggregation(self.plan)?;
-        let is_there = self.answer_streamed(aggregates, width, |vault, number, so_far, plan, take| {
-            let mut take = |rows: &mut [f32]| {
-                post(rows, width);
-                take(rows)
-            };
-            vault.aggregate_streamed(&format!("aggregate {number}"), message, so_far, plan, &mut take)
-        })?;
-        if is_there {
-            return Ok(());
-        }
-        self.answer(aggregates, width, query, |vault, number, so_far, plan| {
-            let mut values = vault.aggregate(&format!("aggregate {number}"), message, so_far, plan)?;
-            post(&mut values, width);
-            Ok(values)
-        })
+        self.next(QueryKind::Aggregation, width)?;
+        let number = aggregates.len() + 1;
+        let question = Aggregation { label: format!("aggregate {number}"), message, aggregates };
+        let answer = self.answer((number, width), question, post)?;
+        aggregates.push(answer);
+        Ok(())
+    }
+
+    /// The next noisy aggregate in which receivers have these weights, asked for once and kept: a column for each of the message, and the
+    /// weight of the node.
+    pub fn aggregate_to(
+        &mut self,
+        aggregates: &mut Aggregates,
+        message: Message<'_>,
+        weights: &ReceiverWeights,
+    ) -> Result<()> {
+        let width = message.width(aggregates, (self.vault.columns(), self.shape.1));
+        self.next(QueryKind::Aggregation, width + 1)?;
+        let number = aggregates.len() + 1;
+        let label = format!("aggregate {number}");
+        let question = AddressedAggregation { label, message, aggregates, weights };
+        let answer = self.answer((number, width + 1), question, |_, _| ())?;
+        aggregates.push(answer);
+        Ok(())
     }
 
     /// The next noisy count of votes, one vote of each node, asked for once and kept.
     pub fn votes(&mut self, aggregates: &mut Aggregates, votes: &[u32]) -> Result<()> {
-        let query = self.vault.vote_count(self.plan)?;
-        let is_there = self.answer_streamed(aggregates, self.shape.1, |vault, number, _, plan, take| {
-            vault.votes_streamed(&format!("votes {number}"), votes, plan, take)
-        })?;
-        if is_there {
-            return Ok(());
-        }
-        self.answer(aggregates, self.shape.1, query, |vault, number, _, plan| {
-            vault.votes(&format!("votes {number}"), votes, plan)
-        })
+        let (number, classes) = (aggregates.len() + 1, self.shape.1);
+        self.next(QueryKind::Votes, classes)?;
+        let question = Votes { label: format!("votes {number}"), votes };
+        aggregates.push(self.answer((number, classes), question, |_, _| ())?);
+        Ok(())
     }
 
-    /// The next answer of a width, written as it comes. Not where answers are held in memory, nor where it was kept before.
-    fn answer_streamed(
+    /// The answer of a number and a width: what was kept of it, or what the vault says, kept before it is used, and written as it comes
+    /// where it is not held in memory. `post` is applied to what left the vault, rows at a time.
+    pub fn answer(
         &mut self,
-        aggregates: &mut Aggregates,
-        width: usize,
-        ask: impl FnOnce(&mut Vault, usize, &Aggregates, &Plan, &mut Take<'_>) -> Result<()>,
-    ) -> Result<bool> {
-        let number = aggregates.len() + 1;
-        if self.store.has_aggregate(number) {
-            return Ok(false);
-        }
-        let Some(mut file) = self.store.begin_aggregate(number, width)? else { return Ok(false) };
-        ask(&mut self.vault, number, aggregates, self.plan, &mut |rows| file.add(rows))?;
-        self.vault.forget();
-        let values = self.store.end_aggregate(number, width, file, self.vault.key())?;
-        aggregates.push(Aggregate { values, width });
+        (number, width): (usize, usize),
+        question: impl Streamable,
+        post: impl Fn(&mut [f32], usize),
+    ) -> Result<Aggregate> {
+        let values = match self.store.kept_aggregate(number, width)? {
+            Some(kept) => {
+                self.vault.hear(&question)?;
+                kept
+            }
+            None => match self.store.begin_aggregate(number, width)? {
+                Some(mut file) => {
+                    let mut take = |rows: &mut [f32]| {
+                        post(rows, width);
+                        file.add(rows)
+                    };
+                    self.vault.ask(Streamed { question, take: &mut take })?;
+                    self.vault.forget();
+                    self.store.end_aggregate(number, width, file, self.vault.key())?
+                }
+                None => {
+                    let mut values = self.vault.ask(question)?;
+                    post(&mut values, width);
+                    // Training reads no edge: those of a mapped file need not stay in memory beside it.
+                    progap_graph::store::give_back_pages();
+                    self.vault.forget();
+                    self.store.keep_aggregate(number, values, width, self.vault.key())?
+                }
+            },
+        };
         self.laps.lap("aggregation");
-        Ok(true)
+        Ok(Aggregate { values, width })
     }
 
     /// A matrix that a method makes for itself, with a row of this width for each node of this process.
@@ -180,65 +213,44 @@ impl<'r> Trainer<'r> {
         self.store.scratch(width * self.vault.own_nodes())
     }
 
-    /// The next answer of a width: what was kept of it, or what the vault says, kept before it is used.
-    fn answer(
-        &mut self,
-        aggregates: &mut Aggregates,
-        width: usize,
-        query: Query,
-        ask: impl FnOnce(&mut Vault, usize, &Aggregates, &Plan) -> Result<Vec<f32>>,
-    ) -> Result<()> {
-        let number = aggregates.len() + 1;
-        let values = match self.store.kept_aggregate(number, width)? {
-            Some(kept) => {
-                self.vault.resume_answer(number, query);
-                kept
-            }
-            None => {
-                let values = ask(&mut self.vault, number, aggregates, self.plan)?;
-                // Training reads no edge: those of a mapped file need not stay in memory beside it.
-                progap_graph::store::give_back_pages();
-                self.vault.forget();
-                self.store.keep_aggregate(number, values, width, self.vault.key())?
-            }
-        };
-        aggregates.push(Aggregate { values, width });
-        self.laps.lap("aggregation");
-        Ok(())
-    }
-
     /// The noisy graph, asked for once and kept.
     pub fn noisy_graph(&mut self, available: Option<u64>) -> Result<Graph> {
+        self.next(QueryKind::Response, 0)?;
+        let question = NoisyGraph { available };
         if let Some(graph) = self.store.kept_graph()? {
-            self.vault.record_response(self.plan)?;
+            self.vault.hear(&question)?;
             return Ok(graph);
         }
-        let graph = self.vault.noisy_graph(self.plan, available)?;
+        let graph = self.vault.ask(question)?;
         self.vault.forget();
         self.store.keep_graph(&graph, self.vault.key())?;
         self.laps.lap("noisy graph");
         Ok(graph)
     }
 
-    /// Trains a new model of this shape, all of its parameters, as [`Trainer::train`] does.
-    pub fn train_new(&mut self, stage: usize, shape: Shape, objective: &mut dyn Objective) -> Result<()> {
-        self.train(stage, |trainer| Model::new(shape, trainer.stage_seed(stage)), |_| Ok(()), objective)
+    /// Trains a new model of a stage, all of its parameters, as [`Trainer::train`] does.
+    pub fn train_new(&mut self, stage: usize, objective: &mut dyn Objective) -> Result<()> {
+        self.train(stage, |_, model| Ok(model), |_| Ok(()), objective)
     }
 
-    /// Trains the model of a stage, from where it stands; a stage that is done is not trained again.
+    /// Trains the model of a stage, from where it stands; a stage that is done is not trained again. `begin` changes a new model before
+    /// the first epoch, `ready` any before it goes on.
     pub fn train(
         &mut self,
         stage: usize,
-        begin: impl FnOnce(&Self) -> Result<Model>,
+        begin: impl FnOnce(&Self, Model) -> Result<Model>,
         ready: impl FnOnce(&mut Model) -> Result<()>,
         objective: &mut dyn Objective,
     ) -> Result<()> {
+        let shape = self.stage_shape(stage)?;
+        self.walk.train(&self.program(), stage, &shape)?;
+        self.walk.trained();
         if stage < self.state.finished.len() {
             return Ok(());
         }
         let mut model = match self.state.model.take() {
             Some(model) => model,
-            None => begin(self)?,
+            None => begin(self, Model::new(shape, self.stage_seed(stage))?)?,
         };
         ready(&mut model)?;
         let mut optimiser = match self.state.optimiser.take() {
@@ -255,7 +267,6 @@ impl<'r> Trainer<'r> {
                 stage,
                 seed: self.seed,
                 shape: self.shape,
-                grid: &mut self.grid,
             };
             let (loss, train_accuracy) = objective.epoch(&mut context, &mut model, &mut optimiser, done)?;
             let train_accuracy = match train_accuracy {
@@ -315,11 +326,11 @@ impl<'r> Trainer<'r> {
             _ => model,
         };
         if !kept.is_finite() {
-            return Err(Error::Unsuitable(format!(
-                "training went astray in stage {stage}: parameters are no longer finite; start a new run with a smaller learning rate \
-                 than {}",
+            return Err(Error::unsuitable(format!(
+                "training diverged in stage {stage} (non-finite parameters) at the learning rate {}",
                 settings.learning_rate
-            )));
+            ))
+            .remedy(Remedy::words("start a new run with a smaller one")));
         }
         self.state.stage_accuracies.push(objective.accuracy(&self.vault, &kept, Part::Test)?);
         self.state.epoch = 0;
@@ -331,6 +342,33 @@ impl<'r> Trainer<'r> {
         Ok(())
     }
 
+    /// As [`Trainer::fit`], of private rows: after the aggregates, what is fitted asks the vault once more, for a table of this kind and width.
+    /// A run that is interrupted before the stage is kept stands at the same key as before, asks the same, and hears the same.
+    pub fn fit_to_table(
+        &mut self,
+        stage: usize,
+        (kind, width): (QueryKind, usize),
+        aggregates: &Aggregates,
+        fit: impl FnOnce(&mut Self) -> Result<Model>,
+    ) -> Result<()> {
+        self.next(kind, width)?;
+        let fitted = if stage < self.state.finished.len() { None } else { Some(fit(self)?) };
+        let mut known = vec![];
+        for part in [Part::Train, Part::Val, Part::Test] {
+            if let Some(model) = &fitted {
+                known.push((part, self.vault.unprotected_accuracy_of(model, aggregates, part)?));
+            }
+        }
+        let accuracy = |_: &Model, part: Part| {
+            let found = known.iter().find(|(other, _)| *other == part);
+            found.map(|(_, accuracy)| *accuracy).ok_or(Error::internal("the part has no accuracy"))
+        };
+        self.fit(stage, &accuracy, |_| {
+            let model = fitted.ok_or(Error::internal("the stage is not fitted yet"))?;
+            Ok(FittedStage { model, stage_score: None })
+        })
+    }
+
     /// Fits the model of a stage at once, without epochs; a stage that is done is not fitted again.
     pub fn fit(
         &mut self,
@@ -338,19 +376,27 @@ impl<'r> Trainer<'r> {
         accuracy: &dyn Fn(&Model, Part) -> Result<f64>,
         fit: impl FnOnce(&Self) -> Result<FittedStage>,
     ) -> Result<()> {
+        let shape = self.stage_shape(stage)?;
+        self.walk.train(&self.program(), stage, &shape)?;
+        self.walk.trained();
         if stage < self.state.finished.len() {
             return Ok(());
         }
         let FittedStage { model, stage_score } = fit(self)?;
-        if !model.is_finite() || !stage_score.log_loss.is_finite() {
-            return Err(Error::Unsuitable(format!(
-                "the fit went astray in stage {stage}: parameters are no longer finite; scale the features, or use `method progap`"
-            )));
+        if model.shape() != shape {
+            return Err(Error::internal("the model has another shape than the program says"));
+        }
+        if !model.is_finite() || stage_score.is_some_and(|score| !score.log_loss.is_finite()) {
+            return Err(Error::unsuitable(format!(
+                "the fit diverged in stage {stage} (non-finite parameters)"
+            ))
+            .remedy(Remedy::words("scale the features"))
+            .remedy(Remedy::set("method", "progap-labels")));
         }
         let train_accuracy = Some(accuracy(&model, Part::Train)?);
         let (val_accuracy, test) = (accuracy(&model, Part::Val)?, accuracy(&model, Part::Test)?);
         self.vault.forget();
-        let (loss, val_score, stage_score) = (None, None, Some(stage_score));
+        let (loss, val_score) = (None, None);
         let record =
             EpochRecord { stage, epoch: 1, loss, train_accuracy, val_accuracy, val_score, stage_score };
         self.state.history.push(record);
@@ -370,12 +416,12 @@ impl<'r> Trainer<'r> {
     /// How good a stage that is done was found to be.
     pub fn stage_score(&self, stage: usize) -> Result<StageScore> {
         let record = self.state.history.iter().find(|record| record.stage == stage);
-        record.and_then(|record| record.stage_score).ok_or(Error::Internal("the stage is not evaluated yet"))
+        record.and_then(|record| record.stage_score).ok_or(Error::internal("the stage is not evaluated yet"))
     }
 
     /// The model of a stage that is done.
     pub fn model(&self, stage: usize) -> Result<&Model> {
-        self.state.finished.get(stage).ok_or(Error::Internal("the stage is not trained yet"))
+        self.state.finished.get(stage).ok_or(Error::internal("the stage is not trained yet"))
     }
 
     /// The run's decision by the history so far, where its settings leave it to the run.
@@ -390,10 +436,11 @@ impl<'r> Trainer<'r> {
         if !asks_for_counts(self.settings) {
             return Ok(());
         }
-        let odds = self.vault.class_counts(self.plan)?.odds();
+        self.next(QueryKind::ClassCounts, 0)?;
+        let odds = self.vault.ask(ClassCounts)?.odds();
         let model = self.state.finished.get_mut(stage);
-        let model = model.ok_or(Error::Internal("the stage is not trained yet"))?;
-        model.network_mut()?.shift_logits(&odds)?;
+        let model = model.ok_or(Error::internal("the stage is not trained yet"))?;
+        model.shift_logits(&odds)?;
         // The last epoch is the one that is kept: what is said of it is said of the model as it is released.
         let last = self.state.history.iter_mut().rfind(|record| record.stage == stage);
         if let Some(last) = last {
@@ -434,9 +481,13 @@ impl<'r> Trainer<'r> {
     }
 
     /// The parts that remain when all is done: the vault, the models of all stages with their history, and where the time went.
-    pub fn finish(mut self) -> (Vault, State, Vec<StageCost>) {
+    ///
+    /// # Errors
+    /// A program that was not walked to its end.
+    pub fn finish(mut self) -> Result<(Vault, State, Vec<StageCost>)> {
+        self.walk.finish(&self.program())?;
         self.laps.lap("evaluation");
-        (self.vault, self.state, self.laps.stages())
+        Ok((self.vault, self.state, self.laps.stages()))
     }
 }
 

@@ -8,6 +8,10 @@ use super::proto::Message;
 const OPERATIONS: u64 = 17;
 const FILE_VERSION: u64 = 8;
 
+/// The operations of trees, and their version.
+const TREES: &str = "ai.onnx.ml";
+const TREES_VERSION: u64 = 3;
+
 const FLOAT: u64 = 1;
 
 /// An attribute of an operation.
@@ -18,6 +22,12 @@ pub enum Attribute {
     Ints(&'static str, Vec<i64>),
     /// A number.
     Float(&'static str, f32),
+    /// Numbers.
+    Floats(&'static str, Vec<f32>),
+    /// A text.
+    Text(&'static str, &'static str),
+    /// Texts.
+    Texts(&'static str, Vec<&'static str>),
 }
 
 /// A graph that is being written. Values go by name; those that no output is made of are left out.
@@ -28,6 +38,7 @@ pub struct Graph {
     constants: Vec<(String, Message)>,
     operations: Vec<Operation>,
     named: usize,
+    has_trees: bool,
 }
 
 struct Operation {
@@ -79,6 +90,12 @@ impl Graph {
         name
     }
 
+    /// The sum of the leaves of trees at which each row ends.
+    pub fn trees(&mut self, input: &str, attributes: &[Attribute]) -> String {
+        self.has_trees = true;
+        self.add_with("TreeEnsembleRegressor", &[input], attributes)
+    }
+
     /// The result of an operation along the columns of each row, one column wide.
     pub fn over_columns(&mut self, operation: &str, input: &str) -> String {
         let attributes = [Attribute::Ints("axes", vec![1]), Attribute::Int("keepdims", 1)];
@@ -91,6 +108,9 @@ impl Graph {
             node.text(1, input);
         }
         node.text(2, output).text(3, &format!("{operation} {output}")).text(4, operation);
+        if operation == "TreeEnsembleRegressor" {
+            node.text(7, TREES);
+        }
         for attribute in attributes {
             let mut message = Message::default();
             match attribute {
@@ -102,6 +122,21 @@ impl Graph {
                         message.whole(8, value as u64);
                     }
                     message.whole(20, 7)
+                }
+                Attribute::Floats(name, values) => {
+                    message.text(1, name);
+                    for &value in values {
+                        message.float(7, value);
+                    }
+                    message.whole(20, 6)
+                }
+                Attribute::Text(name, value) => message.text(1, name).text(4, value).whole(20, 3),
+                Attribute::Texts(name, values) => {
+                    message.text(1, name);
+                    for value in values {
+                        message.text(9, value);
+                    }
+                    message.whole(20, 8)
                 }
             };
             node.message(5, &message);
@@ -145,6 +180,11 @@ impl Graph {
         let mut model = Message::default();
         model.whole(1, FILE_VERSION).text(2, "progap").text(3, env!("CARGO_PKG_VERSION")).text(6, words);
         model.message(7, &graph).message(8, &version);
+        if self.has_trees {
+            let mut version = Message::default();
+            version.text(1, TREES).whole(2, TREES_VERSION);
+            model.message(8, &version);
+        }
         for (key, value) in properties {
             let mut entry = Message::default();
             entry.text(1, key).text(2, value);

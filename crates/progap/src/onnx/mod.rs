@@ -9,17 +9,22 @@
 mod graph;
 mod proto;
 
-use progap_nn::{Activation, Architecture, Jk, Network, Norm, NormPlacement, RowScaling, Softmax, Tensor};
+use progap_nn::{
+    Activation, Architecture, Jk, Network, Norm, NormPlacement, RowScaling, Softmax, Tensor, Trees,
+};
 
 use self::graph::{Attribute, Graph};
+use crate::addressed::{Addressed, FeatureModel, Posterior};
 use crate::method::catalogue;
 use crate::model::Model;
 use crate::predictor::{Predictor, Reads};
-use crate::views::{Block, Views};
+use crate::views::{Block, NO_SENDER, Part, SumShape, TableModel, Views};
 use crate::{Error, Result};
 
 /// Below this a row counts as zero.
 const SMALLEST: f32 = 1e-12;
+/// Weights of receivers below this are none.
+const LEAST_WEIGHT: f32 = 1e-6;
 /// The number that norms add to a variance.
 const EPSILON: f32 = 1e-5;
 
@@ -75,7 +80,7 @@ pub(crate) fn file(
                     Reads::Logits(at) => given.get(at)?.logits.as_deref(),
                 })
                 .collect::<Option<_>>()
-                .ok_or(Error::Internal("a model reads what there is"))?;
+                .ok_or(Error::internal("a model reads what there is"))?;
             inputs.push(if let [one] = parts[..] {
                 one.to_string()
             } else {
@@ -87,8 +92,11 @@ pub(crate) fn file(
             Model::Views(views) => {
                 Given { embedding: None, logits: Some(of_views(&mut graph, views, &inputs)) }
             }
+            Model::Addressed(model) => {
+                Given { embedding: None, logits: Some(of_addressed(&mut graph, model, &inputs)?) }
+            }
             Model::Sage(_) => {
-                return Err(Error::Unsuitable(format!(
+                return Err(Error::unsuitable(format!(
                     "a model that reads the rows of neighbours has no ONNX file: train with one of {}",
                     catalogue::names(|method| !catalogue::mixes_rows(method))
                 )));
@@ -96,7 +104,7 @@ pub(crate) fn file(
         });
     }
     let mut logits =
-        given.pop().and_then(|given| given.logits).ok_or(Error::Internal("a release has a model"))?;
+        given.pop().and_then(|given| given.logits).ok_or(Error::internal("a release has a model"))?;
     if let Some(factor) = predictor.temperature {
         let factor = graph.number(factor);
         logits = graph.add("Mul", &[&logits, &factor]);
@@ -154,7 +162,7 @@ struct Parts<'n>(Vec<Tensor<'n>>);
 impl<'n> Parts<'n> {
     fn get(&self, name: &str) -> Result<(&'n [usize], &'n [f32])> {
         let tensor = self.0.iter().find(|tensor| tensor.name == name);
-        let tensor = tensor.ok_or(Error::Internal("a network has all its tensors"))?;
+        let tensor = tensor.ok_or(Error::internal("a network has all its tensors"))?;
         Ok((tensor.shape, tensor.values))
     }
 
@@ -291,62 +299,209 @@ fn log_softmax(graph: &mut Graph, logits: &str) -> String {
     graph.add_with("LogSoftmax", &[logits], &[Attribute::Int("axis", 1)])
 }
 
+/// A softmax over the first of the inputs, and trees over all of them.
+fn of_table(graph: &mut Graph, model: &TableModel, inputs: &[&str]) -> String {
+    let read = model.base.shape().inputs.len();
+    let first = joined(graph, &inputs[..read]);
+    let logits = of_softmax(graph, &model.base, &first);
+    let Some(trees) = &model.trees else { return logits };
+    let all = joined(graph, inputs);
+    let more = of_trees(graph, trees, &all);
+    graph.add("Add", &[&logits, &more])
+}
+
+fn joined(graph: &mut Graph, inputs: &[&str]) -> String {
+    if let [one] = inputs { one.to_string() } else { side_by_side(graph, inputs) }
+}
+
+fn of_trees(graph: &mut Graph, trees: &Trees, x: &str) -> String {
+    let state = trees.state();
+    let [roots, nodes, values] = [0, 1, 2].map(|at| &state[at].2[..]);
+    let classes = state[2].1[1];
+    let (nodes, whole) = (nodes.as_chunks::<3>().0, |value: usize| value as i64);
+    let tree_of = |node: usize| roots.partition_point(|&root| root as usize <= node) - 1;
+    let first_of = |node: usize| roots[tree_of(node)] as usize;
+    let each = |of: &dyn Fn(usize) -> i64| -> Vec<i64> { (0..nodes.len()).map(of).collect() };
+    let is_leaf = |node: usize| nodes[node][0] < 0.0;
+    let child = |node: usize, right: usize| match is_leaf(node) {
+        true => 0,
+        false => whole(nodes[node][2] as usize + right - first_of(node)),
+    };
+    let leaves: Vec<usize> = (0..nodes.len()).filter(|&node| is_leaf(node)).collect();
+    let targets = |of: &dyn Fn(usize, usize) -> i64| -> Vec<i64> {
+        leaves
+            .iter()
+            .flat_map(|&node| (0..classes).map(move |class| (node, class)))
+            .map(|(n, c)| of(n, c))
+            .collect()
+    };
+    let weights = leaves.iter().flat_map(|&node| &values[node * classes..][..classes]).copied().collect();
+    let mode = |node: &[f32; 3]| if node[0] < 0.0 { "LEAF" } else { "BRANCH_LEQ" };
+    graph.trees(
+        x,
+        &[
+            Attribute::Ints("nodes_treeids", each(&|node| whole(tree_of(node)))),
+            Attribute::Ints("nodes_nodeids", each(&|node| whole(node - first_of(node)))),
+            Attribute::Ints("nodes_featureids", each(&|node| nodes[node][0].max(0.0) as i64)),
+            Attribute::Texts("nodes_modes", nodes.iter().map(mode).collect()),
+            Attribute::Floats("nodes_values", nodes.iter().map(|node| node[1]).collect()),
+            Attribute::Ints("nodes_truenodeids", each(&|node| child(node, 0))),
+            Attribute::Ints("nodes_falsenodeids", each(&|node| child(node, 1))),
+            Attribute::Ints("target_treeids", targets(&|node, _| whole(tree_of(node)))),
+            Attribute::Ints("target_nodeids", targets(&|node, _| whole(node - first_of(node)))),
+            Attribute::Ints("target_ids", targets(&|_, class| whole(class))),
+            Attribute::Floats("target_weights", weights),
+            Attribute::Int("n_targets", classes as i64),
+            Attribute::Text("post_transform", "NONE"),
+        ],
+    )
+}
+
 fn of_views(graph: &mut Graph, views: &Views, inputs: &[String]) -> String {
     let (features, view) = views.parts();
-    let known = of_softmax(graph, features, &inputs[0]);
+    let known = of_table(graph, features, &[&inputs[0]]);
     let known = log_softmax(graph, &known);
     let Some(view) = view else { return known };
-    let (classes, directions) = (views.shape().classes, views.shape().directions);
-    let read: Vec<String> = view
-        .blocks
-        .iter()
-        .zip(&inputs[1..])
-        .map(|(&block, aggregate)| of_block(graph, block, aggregate, classes, directions))
-        .collect();
-    let sums = side_by_side(graph, &read.iter().map(String::as_str).collect::<Vec<_>>());
-    let seen = of_softmax(graph, &view.view, &sums);
+    let directions = views.shape().directions;
+    let mut read = |part: Part| {
+        let blocks = view.blocks.iter().zip(&inputs[1..]);
+        let read: Vec<String> = blocks
+            .filter(|(block, _)| part == Part::All || block.shape.classes > 0)
+            .map(|(&block, aggregate)| of_block(graph, block, aggregate, directions, part))
+            .collect();
+        side_by_side(graph, &read.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let (labels, sums) = (read(Part::Labels), read(Part::All));
+    let seen = of_softmax(graph, &view.view, &labels);
     let seen = log_softmax(graph, &seen);
     let mut centred = |values: &str| {
         let mean = graph.over_columns("ReduceMean", values);
         graph.add("Sub", &[values, &mean])
     };
     let (known, seen) = (centred(&known), centred(&seen));
-    let joined = side_by_side(graph, &[&known, &seen, &sums]);
-    of_softmax(graph, &view.combination, &joined)
+    let mut all = vec![known.as_str(), &seen, &sums];
+    if view.combination.reads_beyond(&views.shape().joined()) {
+        all.push(&inputs[0]);
+    }
+    of_table(graph, &view.combination, &all)
 }
 
-/// An aggregate as the graph view reads it: in units of its own, and where asked also divided by the length of each row.
-fn of_block(graph: &mut Graph, block: Block, aggregate: &str, classes: usize, directions: bool) -> String {
-    let [scale, length, centre, constant_scale, constant_length] = block.numbers();
-    let each = |content: f32, constant: f32| {
-        let mut values = vec![content; classes];
-        values.push(constant);
+fn of_addressed(graph: &mut Graph, model: &Addressed, inputs: &[String]) -> Result<String> {
+    let (features, sums) = model.parts();
+    let known = match features {
+        FeatureModel::Linear(linear) => of_softmax(graph, linear, &inputs[0]),
+        FeatureModel::Network(network) => {
+            let given = of_network(graph, network, &inputs[..1])?;
+            given.logits.ok_or(Error::internal("a network has logits"))?
+        }
+    };
+    let known = log_softmax(graph, &known);
+    let Some(sums) = sums else { return Ok(known) };
+    let read: Vec<String> =
+        sums.posteriors.iter().zip(&inputs[1..]).map(|(p, sum)| of_posterior(graph, p, sum)).collect();
+    let read = match &read[..] {
+        [one] => one.clone(),
+        several => side_by_side(graph, &several.iter().map(String::as_str).collect::<Vec<_>>()),
+    };
+    let seen = of_softmax(graph, &sums.softmax, &read);
+    let prior = graph.constant(&[sums.log_prior.len()], &sums.log_prior);
+    let seen = graph.add("Sub", &[&seen, &prior]);
+    Ok(graph.add("Add", &[&known, &seen]))
+}
+
+/// A sum beside the weight of its receiver, as the mean of what it may be.
+fn of_posterior(graph: &mut Graph, posterior: &Posterior, sum: &str) -> String {
+    let classes = posterior.mean.len();
+    let chosen = |columns: std::ops::Range<usize>| {
+        let mut values = vec![0.0; (classes + 1) * columns.len()];
+        columns.clone().enumerate().for_each(|(at, column)| values[column * columns.len() + at] = 1.0);
         values
     };
-    let mut row = |values: Vec<f32>| graph.constant(&[classes + 1], &values);
-    let (centre, unit) = (row(each(0.0, centre)), row(each(scale, constant_scale)));
-    let quarter = |length: f32| 0.25 * length * length;
-    let least = row(each(quarter(length), quarter(constant_length)));
-    let factor = row(each((classes as f32).sqrt(), 1.0));
-    let centred = graph.add("Sub", &[aggregate, &centre]);
-    let plain = graph.add("Div", &[&centred, &unit]);
-    if !directions {
-        return plain;
+    let row = graph.constant(&[classes + 1, classes], &chosen(0..classes));
+    let last = graph.constant(&[classes + 1, 1], &chosen(classes..classes + 1));
+    let (row, weight) = (graph.add("MatMul", &[sum, &row]), graph.add("MatMul", &[sum, &last]));
+    // Without a weight nothing is known: the noise is then far larger than all else.
+    let least = graph.number(LEAST_WEIGHT);
+    let weight = graph.add("Max", &[&weight, &least]);
+    let (mean, variances) =
+        (graph.constant(&[classes], &posterior.mean), graph.constant(&[classes], &posterior.variances));
+    let divided = graph.add("Div", &[&row, &weight]);
+    let centred = graph.add("Sub", &[&divided, &mean]);
+    let basis = graph.constant(&[classes, classes], &posterior.basis);
+    let found = graph.add("MatMul", &[&centred, &basis]);
+    let deviation = graph.number(posterior.noise);
+    let noise = graph.add("Div", &[&deviation, &weight]);
+    let noise = graph.add("Mul", &[&noise, &noise]);
+    let with_noise = graph.add("Add", &[&variances, &noise]);
+    let kept = graph.add("Div", &[&variances, &with_noise]);
+    let found = graph.add("Mul", &[&found, &kept]);
+    let mut turned = vec![0.0; classes * classes];
+    for from in 0..classes {
+        (0..classes).for_each(|to| turned[from * classes + to] = posterior.basis[to * classes + from]);
     }
-    // Squares are added up over the classes; the constant stands for itself.
-    let width = classes + 1;
-    let mut together = vec![0.0; width * width];
-    for from in 0..width {
-        for to in 0..width {
-            together[from * width + to] = f32::from(u8::from((from == classes) == (to == classes)));
+    let turned = graph.constant(&[classes, classes], &turned);
+    let back = graph.add("MatMul", &[&found, &turned]);
+    let read = graph.add("Add", &[&back, &mean]);
+    let scale = graph.number(posterior.scale);
+    graph.add("Div", &[&read, &scale])
+}
+
+/// An aggregate as a model of two views reads it (`views/block.rs`).
+fn of_block(graph: &mut Graph, block: Block, aggregate: &str, directions: bool, part: Part) -> String {
+    let [scale, length, centre, constant_scale, constant_length, feature_scale, mean_scale] = block.numbers();
+    let SumShape { classes, features } = block.shape;
+    let kept = if part == Part::All { features } else { 0 };
+    let width = block.shape.width();
+    // Columns are chosen by a matrix of zeros and ones.
+    let chosen = |graph: &mut Graph, columns: std::ops::Range<usize>| {
+        let mut matrix = vec![0.0; width * columns.len()];
+        columns.clone().enumerate().for_each(|(to, from)| matrix[from * columns.len() + to] = 1.0);
+        let matrix = graph.constant(&[width, columns.len()], &matrix);
+        graph.add("MatMul", &[aggregate, &matrix])
+    };
+    let labels = chosen(graph, 0..classes + 1);
+    let row = |graph: &mut Graph, content: f32, constant: f32| {
+        let mut values = vec![content; classes];
+        values.push(constant);
+        graph.constant(&[classes + 1], &values)
+    };
+    let (centre, unit) = (row(graph, 0.0, centre), row(graph, scale, constant_scale));
+    let centred = graph.add("Sub", &[&labels, &centre]);
+    let mut read = vec![graph.add("Div", &[&centred, &unit])];
+    let own = (kept > 0).then(|| chosen(graph, classes + 1..width));
+    if let Some(own) = &own {
+        let unit = graph.number(feature_scale);
+        read.push(graph.add("Div", &[own, &unit]));
+    }
+    if directions {
+        let quarter = |length: f32| 0.25 * length * length;
+        let least = row(graph, quarter(length), quarter(constant_length));
+        let factor = row(graph, (classes as f32).sqrt(), 1.0);
+        // Squares are added up over the classes; the constant stands for itself.
+        let side = classes + 1;
+        let mut together = vec![0.0; side * side];
+        for from in 0..side {
+            for to in 0..side {
+                together[from * side + to] = f32::from(u8::from((from == classes) == (to == classes)));
+            }
+        }
+        let together = graph.constant(&[side, side], &together);
+        let squares = graph.add("Mul", &[&centred, &centred]);
+        let squares = graph.add("MatMul", &[&squares, &together]);
+        let squares = graph.add("Add", &[&squares, &least]);
+        let lengths = graph.add("Sqrt", &[&squares]);
+        let directed = graph.add("Div", &[&centred, &lengths]);
+        read.push(graph.add("Mul", &[&directed, &factor]));
+        if let Some(own) = &own {
+            let senders = chosen(graph, classes..classes + 1);
+            let (nobody, unit) = (graph.number(NO_SENDER), graph.number(mean_scale));
+            let there = graph.add("Greater", &[&senders, &nobody]);
+            let there = graph.add_with("Cast", &[&there], &[Attribute::Int("to", 1)]);
+            let senders = graph.add("Max", &[&senders, &nobody]);
+            let factor = graph.add("Div", &[&there, &senders]);
+            let factor = graph.add("Div", &[&factor, &unit]);
+            read.push(graph.add("Mul", &[own, &factor]));
         }
     }
-    let together = graph.constant(&[width, width], &together);
-    let squares = graph.add("Mul", &[&centred, &centred]);
-    let squares = graph.add("MatMul", &[&squares, &together]);
-    let squares = graph.add("Add", &[&squares, &least]);
-    let lengths = graph.add("Sqrt", &[&squares]);
-    let directed = graph.add("Div", &[&centred, &lengths]);
-    let directed = graph.add("Mul", &[&directed, &factor]);
-    side_by_side(graph, &[&plain, &directed])
+    side_by_side(graph, &read.iter().map(String::as_str).collect::<Vec<_>>())
 }

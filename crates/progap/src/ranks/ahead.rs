@@ -46,7 +46,7 @@ impl Ahead {
             self.bring(part, rows, name, draw)?;
         }
         let Some(Step { batch, cut, .. }) = self.drawn.pop_front() else {
-            return Err(crate::Error::Contradiction("a step was drawn"));
+            return Err(crate::Error::contradiction("a step was drawn"));
         };
         Travelled::of_arrived(part, rows, &batch, &cut, &mut self.arrived)
     }

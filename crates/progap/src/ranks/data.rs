@@ -73,7 +73,7 @@ impl RankData {
 }
 
 fn split_of(dataset: &Dataset) -> Result<&Split> {
-    dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))
+    dataset.split().ok_or_else(|| Error::unsuitable("the data set has no split"))
 }
 
 /// The map of each number column, the same on all ranks. Where whole columns are looked at, each goes to one rank, which does with it what
@@ -105,7 +105,7 @@ fn maps(ranks: &Ranks, dataset: &Dataset, how: Preparation, own: Range<usize>) -
             (Some(all), Some(number)) => Some(all.map(number)?),
             _ => None,
         };
-        let wrong = |error: serde_json::Error| Error::Rank(format!("a rank has no sensible map: {error}"));
+        let wrong = |error: serde_json::Error| Error::rank(format!("a rank has no sensible map: {error}"));
         let found = ranks.all_gather(Sent::Columns, serde_json::to_vec(&map).map_err(wrong)?)?;
         for bytes in found.iter().take(known.len()) {
             maps.push(serde_json::from_slice(bytes).map_err(wrong)?);

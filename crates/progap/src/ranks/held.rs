@@ -34,7 +34,7 @@ pub(crate) struct HeldPart {
 
 impl From<NotOneQuery> for Error {
     fn from(_: NotOneQuery) -> Self {
-        Error::Rank("the ranks do not hold all nodes once: start them with the same data".into())
+        Error::rank("the ranks do not hold all nodes once: start them with the same data")
     }
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn look_at_edges(graph: &Graph, ranks: &Ranks, own: Range<usize>) -> 
     let all = ranks.numbers(Sent::Agreement, &pairs.to_numbers())?;
     let numbers = |numbers: &Vec<u64>| <[u64; 5]>::try_from(&numbers[..]).ok().map(Pairs::from_numbers);
     let all: Option<Vec<Pairs>> = all.iter().map(numbers).collect();
-    let all = all.ok_or_else(|| Error::Rank("a rank does not count edges".into()))?;
+    let all = all.ok_or_else(|| Error::rank("a rank does not count edges"))?;
     graph.know(all.into_iter().fold(Pairs::NONE, Pairs::and));
     Ok(())
 }

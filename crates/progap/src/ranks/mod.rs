@@ -121,14 +121,14 @@ impl Ranks {
     /// The bytes of every rank, in their order.
     pub(crate) fn all_gather(&self, what: Sent, own: Vec<u8>) -> Result<Vec<Vec<u8>>> {
         self.count(what, own.len() * (self.size() - 1));
-        self.transport.all_gather(own).map_err(Error::Rank)
+        self.transport.all_gather(own).map_err(Error::rank)
     }
 
     /// Gives every rank its own bytes.
     pub(crate) fn exchange(&self, what: Sent, to: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         let others = to.iter().enumerate().filter(|(rank, _)| *rank != self.rank());
         self.count(what, others.map(|(_, bytes)| bytes.len()).sum());
-        self.transport.exchange(to).map_err(Error::Rank)
+        self.transport.exchange(to).map_err(Error::rank)
     }
 
     /// The first rank's bytes, on every rank.
@@ -177,7 +177,7 @@ impl Ranks {
             let differs = first.lines().zip(theirs.lines()).position(|(a, b)| a != b);
             let what =
                 differs.and_then(|at| about.get(at)).map_or("version of the program", |(what, _)| what);
-            return Err(Error::Rank(format!(
+            return Err(Error::rank(format!(
                 "rank {rank} does not have the same {what} as rank 0: start all ranks with the same program, the same settings and the same data"
             )));
         }
@@ -186,6 +186,10 @@ impl Ranks {
 }
 
 impl progap_nn::Collective for Ranks {
+    fn place(&self) -> (usize, usize) {
+        (self.rank(), self.size())
+    }
+
     fn all_gather(&self, own: Vec<u8>) -> std::result::Result<Vec<Vec<u8>>, String> {
         Ranks::all_gather(self, Sent::Sums, own).map_err(|error| error.to_string())
     }

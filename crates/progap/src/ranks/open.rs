@@ -17,7 +17,7 @@ pub fn open(ranks: &Ranks, path: &Path, split: impl FnOnce(Dataset) -> Result<Da
     let file = PartFile::open(path)?;
     ranks.agree(&[("data file", file.header().to_string())])?;
     let dataset = split(file.dataset().clone())?;
-    let parts = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
+    let parts = dataset.split().ok_or_else(|| Error::unsuitable("the data set has no split"))?;
     let borders = part::borders(dataset.graph(), parts, ranks.size(), None);
     let sums = file.check(borders[ranks.rank()]..borders[ranks.rank() + 1])?;
     let numbers: Vec<u64> = sums

@@ -252,7 +252,7 @@ impl Travelled {
             let rank = part.rank_of(node);
             let mut left = arrived.left(rank);
             let before = left.len();
-            self.take(&mut left).ok_or_else(|| Error::Rank("a rank sent rows that do not fit".into()))?;
+            self.take(&mut left).ok_or_else(|| Error::rank("a rank sent rows that do not fit"))?;
             let taken = before - left.len();
             arrived.words[rank].1 += taken;
         }
@@ -299,7 +299,7 @@ pub(crate) fn packed_order(part: &HeldPart, rows: &Rows) -> Result<Vec<u32>> {
         local.map(|&node| rows.features.entries(node as usize - own.start) as u32).collect();
     let entries = part.gather(&entries)?;
     if entries.len() != part.train.len() {
-        return Err(Error::Rank("the ranks do not hold all training nodes once".into()));
+        return Err(Error::rank("the ranks do not hold all training nodes once"));
     }
     let mut order: Vec<usize> = (0..part.train.len()).collect();
     order.sort_by_key(|&at| entries[at]);

@@ -85,10 +85,6 @@ impl CheckpointStore for SharedStore<'_> {
         Ok(values.into())
     }
 
-    fn has_aggregate(&self, number: usize) -> bool {
-        self.first.as_ref().is_some_and(|first| first.has_aggregate(number))
-    }
-
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>> {
         let kept = match &mut self.first {
             Some(first) => first.kept_aggregate(number, width)?,
@@ -110,11 +106,11 @@ impl CheckpointStore for SharedStore<'_> {
     }
 
     fn keep_graph(&mut self, _: &Graph, _: Option<&RunKey>) -> Result<()> {
-        Err(Error::Internal("a noisy graph is made on one machine"))
+        Err(Error::internal("a noisy graph is made on one machine"))
     }
 
     fn kept_graph(&mut self) -> Result<Option<Graph>> {
-        Err(Error::Internal("a noisy graph is made on one machine"))
+        Err(Error::internal("a noisy graph is made on one machine"))
     }
 
     fn save(&mut self, state: &State, key: Option<&RunKey>) -> Result<()> {
@@ -126,7 +122,7 @@ impl CheckpointStore for SharedStore<'_> {
     }
 
     fn interrupted(&self) -> Error {
-        Error::Interrupted(self.folder.clone())
+        Error::interrupted(self.folder.clone())
     }
 }
 

@@ -3,19 +3,19 @@
 use super::Release;
 use crate::Result;
 use crate::files;
+use crate::method;
 use crate::rows::{Aggregate, Aggregates};
 
 impl Release {
-    /// Every aggregate that the release shows, those of stages after the released one included: all were asked for, all are there to be
-    /// read, and an attacker reads them all.
+    /// Every aggregate that the release shows, those of stages after the released one included: all were asked for, all
+    /// are there to be read, and an attacker reads them all.
     pub(crate) fn answers(&self) -> Result<&Aggregates> {
         if let Some(answers) = self.answers.get() {
             return Ok(answers);
         }
         let settings = self.settings()?;
         let sizes = (self.statement.feature_columns, self.nodes.classes());
-        let widths =
-            settings.method.recipe().aggregate_widths(settings, sizes, self.statement.choice.as_ref());
+        let widths = method::program(settings, sizes, self.statement.choice.as_ref()).aggregate_widths();
         let mut answers = self.predictor.aggregates.clone();
         for (index, &width) in widths.iter().enumerate().skip(answers.len()) {
             let name = self.contents.aggregate(index + 1);

@@ -1,5 +1,5 @@
-//! `config.toml`: a record of how a release was trained. Nothing that opens a release or predicts with it needs it; whoever recomputes
-//! the guarantee or shows the settings does.
+//! `config.toml`: a record of how a release was trained. Nothing that opens a release or predicts with it needs it;
+//! whoever recomputes the guarantee or shows the settings does.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,14 @@ use super::{CONFIG, Release, STATEMENT, Statement};
 use crate::error::InFile;
 use crate::folder::SMALL;
 use crate::settings::Settings;
-use crate::{Error, Result, method};
+use crate::{Error, Result, files, method};
 
 /// The settings and the data they were for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    /// The version of the format.
+    pub version: u64,
     /// The data set's name.
     pub dataset: String,
     /// The settings.
@@ -27,7 +29,7 @@ impl Config {
     /// The settings as they are published: where the data owner keeps the data is nobody else's business.
     pub(crate) fn published(dataset: &str, settings: &Settings, mut source: serde_json::Value) -> Config {
         source.as_object_mut().and_then(|source| source.remove("private"));
-        Config { dataset: dataset.into(), settings: settings.clone(), source }
+        Config { version: files::FORMAT, dataset: dataset.into(), settings: settings.clone(), source }
     }
 
     /// The settings of a release, where it lists them: those that its statement and its files are of.
@@ -38,7 +40,9 @@ impl Config {
         let file = listed.folder.path(CONFIG);
         let text = String::from_utf8(listed.read(CONFIG, SMALL)?).in_file(&file)?;
         // Without the excerpt that the parser shows: it is a stranger's text, and may be one line without end.
-        let config: Config = toml::from_str(&text).map_err(|e| e.message().to_string()).in_file(&file)?;
+        let wrong = |e: toml::de::Error| Error::file(&file, e.message());
+        toml::from_str::<files::Version>(&text).map_err(wrong)?.check("the record of settings", &file)?;
+        let config: Config = toml::from_str(&text).map_err(wrong)?;
         let settings = config.settings.checked()?;
         if settings.level != statement.level() {
             let problem = format!("its level is not that of {STATEMENT}: they are not of one release");
@@ -63,7 +67,8 @@ impl Release {
     pub fn config(&self) -> Result<&Config> {
         self.config.as_ref().ok_or_else(|| {
             let problem = format!(
-                "{CONFIG} is not in this release: it predicts, but without its settings nobody can recompute the guarantee or train it \
+                "{CONFIG} is not in this release: it predicts, but without its settings nobody can recompute the \
+                 guarantee or train it \
                  again; ask for the release with that file"
             );
             Error::file(&self.folder, problem)

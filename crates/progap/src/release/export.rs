@@ -20,19 +20,18 @@ use serde::{Deserialize, Serialize};
 
 use super::manifest::{Contents, Manifest};
 use super::signed::{self, SIGNATURE, SIGNER};
-use super::{MANIFEST, NODES, Release, no_classes, verify};
+use super::{MANIFEST, NODES, Release, SCHEMA, no_classes, verify};
 use crate::error::InFile;
 use crate::files;
 use crate::folder::{Folder, SMALL};
 use crate::settings::Level;
 use crate::signature::SecretKey;
-use crate::{Error, Result};
+use crate::{Error, Remedy, Result};
 
 /// The file in which an export describes itself, beside its manifest.
 pub(super) const EXPORT: &str = "export.json";
 /// The public page of an export.
 pub const PAGE: &str = "report.html";
-const VERSION: u32 = 1;
 
 /// The difference between an export and a release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +47,7 @@ pub struct Exported {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Note {
-    version: u32,
+    version: u64,
     date: Date,
     rows: bool,
     /// The SHA-256 of `manifest.json`, which holds those of all other files.
@@ -58,7 +57,7 @@ pub(super) struct Note {
 impl Note {
     fn of(folder: &Folder, exported: Exported) -> Result<Note> {
         let Exported { date, rows } = exported;
-        Ok(Note { version: VERSION, date, rows, sha256: folder.checksum(MANIFEST, SMALL)? })
+        Ok(Note { version: files::FORMAT, date, rows, sha256: folder.checksum(MANIFEST, SMALL)? })
     }
 
     /// The hash of an export, if what lies beside its manifest fits to it.
@@ -192,18 +191,18 @@ pub fn export(
 ) -> Result<Export> {
     let release = Release::open(folder)?;
     if exported.rows && release.level() == Level::Node {
-        return Err(Error::Contradiction(
-            "features and labels are private at node level: an export cannot have them, leave out `with_rows`",
-        ));
+        return Err(Error::contradiction(
+            "features and labels are private at node level: an export cannot have them",
+        )
+        .remedy(Remedy::Drop("with_rows")));
     }
     if exported.rows && !release.has_features() {
-        return Err(Error::file(
-            folder,
-            "the rows of the nodes are not in this release: leave out `with_rows`",
-        ));
+        return Err(Error::file(folder, "the rows of the nodes are not in this release")
+            .remedy(Remedy::Drop("with_rows")));
     }
     let place = new_folder(out, folder)?;
-    let names = Contents::of(release.settings()?).names(false);
+    let mut names = Contents::of(release.settings()?).names(false);
+    names.retain(|name| *name != SCHEMA || release.schema().is_some());
     for name in &names {
         let to = place.path().join(name);
         if let Some(parent) = to.parent() {
@@ -226,7 +225,6 @@ pub fn export(
     list(&names)?;
     let text = page(&Release::open(place.path())?).in_file(out)?;
     files::write(&place.path().join(PAGE), text.as_bytes())?;
-    let mut names = names;
     names.push(PAGE.into());
     list(&names)?;
     let note = Note::of(&staged, exported)?;
@@ -271,10 +269,8 @@ pub(super) fn new_folder(out: &Path, release: &Path) -> Result<AtomicFolder> {
     // As far as the way there exists, without links.
     let there = whole.ancestors().skip(1).find_map(|folder| std::fs::canonicalize(folder).ok());
     if there.is_some_and(|there| there.starts_with(&release)) {
-        return Err(Error::file(
-            out,
-            "an export inside of the release would not belong there: name another folder",
-        ));
+        return Err(Error::file(out, "an export inside of the release would not belong there")
+            .remedy(Remedy::NewFolder));
     }
     Ok(AtomicFolder::create(out)?)
 }
@@ -294,8 +290,8 @@ pub fn missing_for_predictions(release: &Release) -> Option<&'static str> {
              predictions need them",
         ),
         (false, _) => Some(
-            "the rows of the nodes (features and labels) are not in this export: predictions need them, ask for one made \
-             with `with_rows`",
+            "the rows of the nodes (features and labels) are not in this export: predictions need them, ask for an export \
+             that has them",
         ),
     }
 }

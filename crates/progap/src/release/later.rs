@@ -2,7 +2,7 @@
 
 use progap_graph::read::table::{LaterOptions, LaterRows, LaterTable, read_later};
 
-use super::{Predictions, Release, every_node, predictions};
+use super::{Predictions, Release, Used, every_node, predictions};
 use crate::model::Model;
 use crate::predictor::{Link, Predictor, Reads};
 use crate::vault::{Aggregate, Aggregates};
@@ -16,6 +16,8 @@ pub struct RowPredictions {
     pub read: LaterRows,
     /// About each row that fits, in their order.
     pub predictions: Predictions,
+    /// What they are made of.
+    pub used: Used,
 }
 
 impl Release {
@@ -24,18 +26,17 @@ impl Release {
     /// used. A row that does not fit is listed with its reason; the others are there.
     ///
     /// # Errors
-    /// Tables that cannot be read, or lack a column; a release without the rows of its nodes, beside which the scale
-    /// of each column lies.
+    /// Tables that cannot be read, or lack a column; a release without its schema, or whose features have no names.
     pub fn read_rows<'a>(
         &self,
         table: impl Into<LaterTable<'a>>,
         options: &LaterOptions<'_>,
     ) -> Result<LaterRows> {
-        if !self.has_features() {
-            let message = "it holds no features, and so not how a table becomes them: use the release itself";
+        let Some(schema) = &self.schema else {
+            let message = "it has no schema.json, and so not how a table becomes features: train it again";
             return Err(Error::file(&self.folder, message));
-        }
-        Ok(read_later(table, &self.nodes, options)?)
+        };
+        Ok(read_later(table, schema, options)?)
     }
 
     /// Predictions for the rows of a table that fit (see [`Release::read_rows`]): as for nodes that nobody
@@ -55,7 +56,7 @@ impl Release {
             }
             None => Predictions { nodes: vec![], classes: vec![], probabilities: vec![] },
         };
-        Ok(RowPredictions { read, predictions })
+        Ok(RowPredictions { read, predictions, used: Used::Features })
     }
 }
 
@@ -85,7 +86,7 @@ impl Predictor {
 impl Views {
     /// The view of the features, without the graph.
     fn features_alone(&self) -> Views {
-        let shape = ViewsShape { aggregates: 0, ..self.shape().clone() };
+        let shape = ViewsShape { sums: vec![], ..self.shape().clone() };
         Views::new(shape, self.parts().0.clone(), None)
     }
 }

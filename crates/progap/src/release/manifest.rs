@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use progap_graph::read::table::Schema;
 use progap_graph::{Buffer, Dataset};
 use serde::{Deserialize, Serialize};
 
 use super::metrics::metrics_file;
 use super::{
-    CONFIG, Exported, MANIFEST, METRICS, NODES, OWN_MANIFEST, OWN_METRICS, OWN_ROWS, PAGE, PRIVATE,
-    STATEMENT, Statement, VERSION,
+    CONFIG, Exported, MANIFEST, METRICS, NODES, OWN_MANIFEST, OWN_METRICS, OWN_ROWS, PAGE, PRIVATE, SCHEMA,
+    STATEMENT, Statement,
 };
-use crate::error::InFile;
 use crate::folder::{self, Folder, SMALL};
+use crate::method::Program;
 use crate::order::NUMBERS;
-use crate::plan::{PublicSizes, most_parameters};
 use crate::predictor::{MODEL, aggregate_file};
-use crate::settings::{Level, Method, Settings};
-use crate::{Error, Result, files, method, run};
+use crate::settings::{Level, MethodKind, Settings};
+use crate::{Error, Remedy, Result, files, method, run};
 
 /// The prefixes of the names of aggregates, and of those that no mechanism protects.
 const AGGREGATES: &str = "aggregates/";
@@ -35,7 +35,7 @@ const LONGEST_NAME: u64 = 1 << 10;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
-    pub version: u32,
+    pub version: u64,
     /// Where the release was exported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub export: Option<Exported>,
@@ -47,29 +47,17 @@ impl Manifest {
     pub fn of(folder: &Folder, names: impl IntoIterator<Item = String>) -> Result<Manifest> {
         let sum = |name: String| Ok((name.clone(), folder.checksum(&name, u64::MAX)?));
         Ok(Manifest {
-            version: VERSION,
+            version: files::FORMAT,
             export: None,
             files: names.into_iter().map(sum).collect::<Result<_>>()?,
         })
     }
 
-    fn read(folder: &Folder, name: &str) -> Result<Manifest> {
+    /// A manifest, and the SHA-256 of its file.
+    fn read(folder: &Folder, name: &str) -> Result<(Manifest, String)> {
         let file = folder.path(name);
-        // The version is looked at first: a newer one may have fields that are unknown here.
-        let value: serde_json::Value = folder.json(name, SMALL)?;
-        let manifest: Manifest = match value.get("version").and_then(serde_json::Value::as_u64) {
-            Some(version) if version == u64::from(VERSION) => serde_json::from_value(value).in_file(&file)?,
-            Some(version) => {
-                let newer = version > u64::from(VERSION);
-                let what =
-                    if newer { "update it" } else { "train it again, or use the version that made it" };
-                let problem = format!(
-                    "the release has version {version}; this program reads version {VERSION}: {what}"
-                );
-                return Err(Error::file(&file, problem));
-            }
-            None => return Err(Error::file(&file, "it has no version; the file is damaged")),
-        };
+        let bytes = folder.read(name, SMALL)?;
+        let manifest: Manifest = files::versioned(&bytes, "the release", &file)?;
         if manifest.files.len() > MOST_FILES {
             let problem = format!(
                 "it lists {} files, and no release has so many: do not trust it",
@@ -78,7 +66,7 @@ impl Manifest {
             return Err(Error::file(&file, problem));
         }
         match manifest.files.keys().find(|name| folder::parts(name).is_none()) {
-            None => Ok(manifest),
+            None => Ok((manifest, files::checksum_of(&bytes))),
             Some(name) => {
                 let problem = format!(
                     "it lists {:?}, and only plain names of files inside of the folder are opened: do not trust it",
@@ -106,8 +94,8 @@ pub(super) struct Contents {
 impl Contents {
     /// The contents that a run with these settings leaves.
     pub fn of(settings: &Settings) -> Contents {
-        let aggregates = settings.depth * settings.direction.ways();
-        let protected = settings.method.recipe().aggregates_are_protected();
+        let aggregates = method::outline(settings).aggregate_widths().len();
+        let protected = settings.method.can().protects_predictions;
         Contents { level: settings.level, aggregates, protected, shuffled: settings.shuffle }
     }
 
@@ -119,7 +107,7 @@ impl Contents {
     /// The names of all files, the public ones or the private ones, the page of an export aside.
     pub fn names(&self, private: bool) -> Vec<String> {
         let mut names: Vec<String> = (1..=self.aggregates).map(|number| self.aggregate(number)).collect();
-        names.extend([MODEL, NODES, STATEMENT, CONFIG, metrics_file(self.level)].map(String::from));
+        names.extend([MODEL, NODES, STATEMENT, CONFIG, SCHEMA, metrics_file(self.level)].map(String::from));
         names.extend((self.level == Level::Node).then(|| OWN_ROWS.to_string()));
         names.extend(self.shuffled.then(|| NUMBERS.to_string()));
         names.retain(|name| name.starts_with(PRIVATE) == private);
@@ -132,32 +120,34 @@ impl Contents {
 pub(super) struct Listed {
     pub folder: Folder,
     pub public: Manifest,
+    /// The SHA-256 of the public list, by which a release is named.
+    pub sha256: String,
     /// Where it is there: nothing private belongs to an export.
     pub own: Option<Manifest>,
+    /// Whether the folder of what is private may be opened.
+    opens_private: bool,
     /// Files that were found to have their checksums.
     checked: Mutex<BTreeSet<String>>,
 }
 
 impl Listed {
     /// Opens the lists of a release; no file of it is read yet.
-    pub fn open(path: &std::path::Path) -> Result<Listed> {
+    pub fn open(path: &std::path::Path, opens_private: bool) -> Result<Listed> {
         let folder = Folder::open(path, "there is no release here")?;
         if let Some(left) = run::left_over(path) {
-            let what = format!(
-                "the run is not finished ({left} is still there), so this is no release yet; resume it"
-            );
-            return Err(Error::file(path, what));
+            let what = format!("the run is not finished ({left} is still there), so this is no release yet");
+            return Err(Error::file(path, what).remedy(Remedy::Resume));
         }
         if !folder.has(MANIFEST)? {
             return Err(Error::file(path, "there is no release here"));
         }
-        folder.check_kinds()?;
-        let public = Manifest::read(&folder, MANIFEST)?;
-        let own = match public.export.is_none() && folder.has(OWN_MANIFEST)? {
-            true => Some(Manifest::read(&folder, OWN_MANIFEST)?),
+        folder.check_kinds((!opens_private).then_some(PRIVATE.trim_end_matches('/')))?;
+        let (public, sha256) = Manifest::read(&folder, MANIFEST)?;
+        let own = match opens_private && public.export.is_none() && folder.has(OWN_MANIFEST)? {
+            true => Some(Manifest::read(&folder, OWN_MANIFEST)?.0),
             false => None,
         };
-        Ok(Listed { folder, public, own, checked: Mutex::default() })
+        Ok(Listed { folder, public, sha256, own, opens_private, checked: Mutex::default() })
     }
 
     /// The contents according to the lists, at the level of the statement; [`Listed::check`] says whether they say so of every file.
@@ -171,7 +161,8 @@ impl Listed {
         Contents { level, aggregates: names.len(), protected, shuffled }
     }
 
-    /// Refuses lists with files that such a release does not have, or without one that it must have: all that is public but its settings.
+    /// Refuses lists with files that such a release does not have, or without one that it must have: all that is public
+    /// but its settings and its schema, without which it predicts no further rows.
     pub fn check(&self, contents: &Contents) -> Result<()> {
         let (public, private) = (contents.names(false), contents.names(true));
         let page = self.public.export.as_ref().map(|_| PAGE);
@@ -193,7 +184,10 @@ impl Listed {
         if self.own.as_ref().is_some_and(|own| own.export.is_some()) {
             return Err(Error::file(&self.folder.path(OWN_MANIFEST), "what is private is in no export"));
         }
-        match public.iter().find(|name| *name != CONFIG && !self.public.files.contains_key(*name)) {
+        let optional = [CONFIG, SCHEMA];
+        let is_absent =
+            |name: &&String| !optional.contains(&name.as_str()) && !self.public.files.contains_key(*name);
+        match public.iter().find(is_absent) {
             None => Ok(()),
             Some(name) => {
                 Err(Error::file(&file, format!("{name} is missing in it: it was changed, do not trust it")))
@@ -207,7 +201,7 @@ impl Listed {
 
     /// Whether a file may be left out: the data owner may keep back what is private, and nothing else.
     pub fn is_kept_back(&self, name: &str) -> Result<bool> {
-        Ok(name.starts_with(PRIVATE) && !self.folder.has(name)?)
+        Ok(name.starts_with(PRIVATE) && (!self.opens_private || !self.folder.has(name)?))
     }
 
     fn agree(&self, name: &str, found: String) -> Result<()> {
@@ -248,6 +242,23 @@ impl Listed {
         Ok(data)
     }
 
+    /// The schema, where there is one, which is that of the nodes as far as these show it.
+    pub fn schema(&self, bounds: &Bounds, nodes: &Dataset, columns: usize) -> Result<Option<Schema>> {
+        if !self.public.files.contains_key(SCHEMA) {
+            return Ok(None);
+        }
+        let file = self.folder.path(SCHEMA);
+        let schema: Schema = files::versioned(&self.read(SCHEMA, bounds.of(SCHEMA))?, "the schema", &file)?;
+        let shown = nodes.features().columns() == columns;
+        let fits = schema.width() == columns && schema.class_names() == nodes.class_names();
+        match fits && (!shown || schema == Schema::of(nodes)?) {
+            true => Ok(Some(schema)),
+            false => {
+                Err(Error::file(&file, "it is not the schema of this release: it was damaged or changed"))
+            }
+        }
+    }
+
     fn checked(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -271,6 +282,7 @@ pub(super) struct Bounds {
     model: u64,
     aggregate: u64,
     metrics: u64,
+    schema: u64,
 }
 
 impl Bounds {
@@ -280,24 +292,24 @@ impl Bounds {
         // Of a node: where its edges begin, its label, its part and its id; of a feature a number and a column, and where a sparse
         // row begins.
         let row = (64 + LONGEST_NAME).saturating_add(columns.saturating_mul(8));
-        let sizes = PublicSizes { columns: statement.feature_columns, classes, ..PublicSizes::default() };
-        let largest = |of: &dyn Fn(&Settings) -> u64| {
-            let settings = Method::ALL.iter().map(|&method| Settings::largest(method, statement.level()));
-            settings.map(|settings| of(&settings)).max().unwrap_or(0)
-        };
-        let stages = |settings: &Settings| method::stages(settings) as u64;
-        let widest = largest(&|settings| settings.method.recipe().widest(settings, classes) as u64);
-        let epochs = largest(&|settings| {
-            (settings.method.recipe().epochs(settings) as u64).saturating_mul(stages(settings))
-        });
+        let sizes = (statement.feature_columns.max(1), classes.max(1));
+        let settings = MethodKind::ALL.iter().flat_map(|&kind| Settings::largest(kind, statement.level()));
+        let programs: Vec<Program> =
+            settings.map(|settings| method::program(&settings, sizes, None)).collect();
+        let largest = |of: &dyn Fn(&Program) -> u64| programs.iter().map(of).max().unwrap_or(0);
+        let stages = |program: &Program| program.stages.len() as u64;
+        let widest =
+            largest(&|program| program.aggregate_widths().into_iter().max().unwrap_or_default() as u64);
+        let epochs = largest(&|program| (program.epochs() as u64).saturating_mul(stages(program)));
         Bounds {
             rows: NAMES
                 .saturating_add(nodes.saturating_mul(row))
                 .saturating_add(columns.saturating_mul(LONGEST_NAME)),
             // Each parameter once, with running means where there are norms, of the models of all stages.
-            model: largest(&|settings| most_parameters(settings, sizes).saturating_mul(8 * stages(settings)))
+            model: largest(&|program| program.largest_model().saturating_mul(8 * stages(program)))
                 .saturating_add(SMALL),
             aggregate: nodes.saturating_mul(widest).saturating_mul(4).saturating_add(1 << 17),
+            schema: NAMES.saturating_add(columns.saturating_mul(2 * LONGEST_NAME)),
             metrics: epochs.saturating_mul(512).saturating_add(SMALL),
         }
     }
@@ -307,6 +319,7 @@ impl Bounds {
             NODES | OWN_ROWS | NUMBERS => self.rows,
             METRICS | OWN_METRICS => self.metrics,
             PAGE => LARGEST_PAGE,
+            SCHEMA => self.schema,
             MODEL => self.model,
             name if name.ends_with(".npy") => self.aggregate,
             _ => SMALL,

@@ -5,10 +5,11 @@
 //! | `model.safetensors` | the parameters of the last stage and of models it reads, with their shapes and what each reads |
 //! | `aggregates/N.npy` | the kept noisy aggregates, as NumPy writes them, so that they can be mapped |
 //! | `nodes.progap` | ids, class names, split; features and labels where they are public; no edges |
+//! | `schema.json` | how a table of further rows becomes features: columns, categories, scale, orders of dates; no row |
 //! | `private/rows.progap` | node level only: each node's own features, for predictions about that node |
 //! | `private/cost.json` | time and memory of training, which depend on the data; can be taken out |
 //! | `private/aggregates-1.npy` | method dp-gnn only: what predictions read of a node's senders, **not protected** |
-//! | `private/manifest.json` | the checksums of the files in `private/`: a checksum tells of what it is of |
+//! | `private/manifest.json` | the checksums of the files in `private/`: outside, a checksum would leak the private file |
 //! | `privacy.json` | the privacy statement |
 //! | `metrics.json` | accuracies and the history of training; at node level `private/metrics.json`, as labels are private there |
 //! | `config.toml` | a record of the settings, to verify the guarantee and to run it again; predictions do without |
@@ -27,9 +28,11 @@ mod later;
 mod manifest;
 mod metrics;
 mod packaged;
+mod receipt;
 mod selection;
 mod signed;
 mod statement;
+mod used;
 mod verify;
 pub mod words;
 
@@ -37,6 +40,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use progap_graph::read::table::Schema;
 use progap_graph::{
     Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, Part, Scaled, UNLABELLED, store,
 };
@@ -47,10 +51,12 @@ pub use guarantee::Guarantee;
 pub use later::RowPredictions;
 pub use metrics::Metrics;
 pub use packaged::Form;
+pub use receipt::{Made, sign_predictions, signature_of, verify_predictions};
 pub use selection::SelectionRule;
 pub use signed::{Signed, signed};
 pub(crate) use statement::nodes_are_public;
 pub use statement::{Budget, Mechanism, Statement};
+pub use used::Used;
 pub use verify::{Finding, Verdict, verify, verify_guarantee};
 
 use crate::assessment::{Assessment, Compared, most_probable};
@@ -60,9 +66,9 @@ use crate::files;
 use crate::folder::{Folder, SMALL};
 use crate::method::Fitted;
 use crate::order::{Arranged, NUMBERS, OwnersOrder};
-use crate::plan::{Plan, PublicSizes, noise_values};
+use crate::plan::{Plan, PublicFacts, noise_values};
 use crate::predictor::Predictor;
-use crate::settings::{Level, Settings};
+use crate::settings::{Level, Settings, Size};
 use crate::vault::{Aggregates, Rows};
 use crate::{Error, Result, memory};
 use manifest::{Bounds, Contents, Listed, Manifest};
@@ -78,7 +84,7 @@ const STATEMENT: &str = "privacy.json";
 const METRICS: &str = "metrics.json";
 const OWN_METRICS: &str = "private/metrics.json";
 const CONFIG: &str = "config.toml";
-const VERSION: u32 = 2;
+const SCHEMA: &str = "schema.json";
 
 /// A release that was opened.
 #[derive(Debug)]
@@ -93,6 +99,7 @@ pub struct Release {
     pub exported: Option<Exported>,
     config: Option<Config>,
     contents: Contents,
+    schema: Option<Schema>,
     nodes: Dataset,
     predictor: Predictor,
     listed: Listed,
@@ -145,6 +152,7 @@ pub(crate) fn write(folder: &Path, content: &Content<'_>) -> Result<()> {
         store::write_scaled(&rows, &folder.join(NODES))?;
     }
     predictor.write(folder)?;
+    files::write_json(&folder.join(SCHEMA), &Schema::of(dataset.rest())?)?;
     let text = toml::to_string(config).in_file(&folder.join(CONFIG))?;
     files::write(&folder.join(CONFIG), text.as_bytes())?;
     files::write_json(&folder.join(STATEMENT), statement)?;
@@ -174,6 +182,7 @@ pub(crate) fn bare(graph: Graph) -> Result<Dataset> {
         feature_names: vec![],
         numbers: vec![],
         undeclared: vec![],
+        relation: None,
         split: None,
         node_ids: NodeIds::Position,
         graph,
@@ -185,9 +194,22 @@ impl Release {
     ///
     /// The statement and the model say what it is: no settings are needed. Where settings are there they must be those of the rest.
     pub fn open(folder: &Path) -> Result<Release> {
-        let listed = Listed::open(folder)?;
+        Release::open_parts(folder, true)
+    }
+
+    /// As [`Release::open`], without a look into the folder `private/`: as if its owner had kept back all that is in
+    /// it.
+    ///
+    /// # Errors
+    /// As [`Release::open`].
+    pub fn open_public(folder: &Path) -> Result<Release> {
+        Release::open_parts(folder, false)
+    }
+
+    fn open_parts(folder: &Path, opens_private: bool) -> Result<Release> {
+        let listed = Listed::open(folder, opens_private)?;
         let file = folder.join(STATEMENT);
-        let statement: Statement = serde_json::from_slice(&listed.read(STATEMENT, SMALL)?).in_file(&file)?;
+        let statement: Statement = files::versioned(&listed.read(STATEMENT, SMALL)?, "the statement", &file)?;
         let contents = listed.contents(statement.level());
         listed.check(&contents)?;
         let config = Config::read(&listed, &statement)?;
@@ -220,6 +242,7 @@ impl Release {
             None => Metrics::kept_back(),
             Some(bytes) => serde_json::from_slice(&bytes).in_file(&folder.join(metrics_file))?,
         };
+        let schema = listed.schema(&bounds, &nodes, statement.feature_columns)?;
         // Also what nothing was read of: aggregates of later stages, the page of an export.
         listed.check_rest(&bounds)?;
         let (folder, exported) = (folder.to_path_buf(), listed.public.export.clone());
@@ -231,12 +254,23 @@ impl Release {
             exported,
             config,
             contents,
+            schema,
             nodes,
             predictor,
             listed,
             bounds,
             answers,
         })
+    }
+
+    /// The SHA-256 of its manifest, which holds those of all public files: by it the release is named.
+    pub fn sha256(&self) -> &str {
+        &self.listed.sha256
+    }
+
+    /// What predictions about its own nodes are made of.
+    pub fn used(&self) -> Used {
+        self.predictor.used()
     }
 
     /// The level of protection.
@@ -249,14 +283,19 @@ impl Release {
         &self.nodes
     }
 
+    /// How a table of further rows becomes features.
+    pub fn schema(&self) -> Option<&Schema> {
+        self.schema.as_ref()
+    }
+
     /// A data set with its columns brought to scale as those of this release were.
     pub(crate) fn prepared(&self, dataset: &Dataset) -> Result<Dataset> {
         let prepared = dataset.clone().prepared(self.settings()?.preparation())?;
-        match prepared.numbers().iter().all(|number| number.map.is_some()) {
-            true => Ok(prepared),
-            false if self.has_features() => Ok(prepared.prepared_as(self.nodes.numbers())?),
-            false => Err(Error::Unsuitable(
-                "the maps of number columns lie beside the rows, which were left out of this export: use the release itself".into(),
+        match (prepared.numbers().iter().all(|number| number.map.is_some()), &self.schema) {
+            (true, _) => Ok(prepared),
+            (false, Some(schema)) => Ok(prepared.prepared_as(schema.numbers())?),
+            (false, None) => Err(Error::unsuitable(
+                "the maps of number columns are in schema.json, which this release does not have: train it again",
             )),
         }
     }
@@ -337,15 +376,14 @@ impl Release {
     }
 
     /// The public sizes on which the noise depended. Edges decide a default delta alone, which the statement has.
-    pub(crate) fn sizes(&self) -> PublicSizes {
-        PublicSizes {
-            edges: 1,
-            train_nodes: self.nodes.split().map_or(0, |split| split.count(Part::Train)),
-            nodes: self.nodes.graph().nodes(),
-            columns: self.statement.feature_columns,
-            classes: self.nodes.classes(),
-            open_numbers: 0,
-        }
+    pub(crate) fn sizes(&self) -> PublicFacts {
+        PublicFacts::stated([
+            (Size::Edges, 1),
+            (Size::TrainNodes, self.nodes.split().map_or(0, |split| split.count(Part::Train))),
+            (Size::Nodes, self.nodes.graph().nodes()),
+            (Size::Columns, self.statement.feature_columns),
+            (Size::Classes, self.nodes.classes()),
+        ])
     }
 
     /// The most values of noise that its training drew from tables.

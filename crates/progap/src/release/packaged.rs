@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::export::new_folder;
 use super::statement::COST_FILE;
-use super::{Guarantee, Release, STATEMENT, verify};
+use super::{Guarantee, Release, SCHEMA, STATEMENT, verify};
 use crate::onnx::{self, About, Senders};
 use crate::predictor::{MODEL, Predictor};
 use crate::{Error, Result, delta, files};
@@ -18,8 +18,10 @@ const ONNX: &str = "model.onnx";
 /// A form that other tools load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// One file: features and noisy aggregates in, probabilities out.
+    /// A file, features and noisy aggregates in, probabilities out, and the schema beside it.
     Onnx,
+    /// The same for rows that are new to the release: features in, probabilities out.
+    OnnxRows,
     /// One file: the parameters, with the shapes beside them.
     Safetensors,
     /// A folder with a model card, as the Hugging Face hub shows it.
@@ -30,8 +32,9 @@ pub enum Form {
 
 impl Form {
     /// Every form with its name.
-    pub const ALL: [(&'static str, Form); 4] = [
+    pub const ALL: [(&'static str, Form); 5] = [
         ("onnx", Form::Onnx),
+        ("onnx-rows", Form::OnnxRows),
         ("safetensors", Form::Safetensors),
         ("hf", Form::HuggingFace),
         ("mlflow", Form::Mlflow),
@@ -98,8 +101,23 @@ impl Release {
             files::write(out, &content)?;
             Ok(vec![out.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())])
         };
+        let with_schema = |content: Vec<u8>| {
+            let Some(schema) = &self.schema else { return one(content) };
+            let beside = out.with_extension(SCHEMA);
+            if beside.symlink_metadata().is_ok() {
+                return Err(Error::file(
+                    &beside,
+                    "it is there already, and nothing is replaced: name a new file",
+                ));
+            }
+            let mut names = one(content)?;
+            files::write_json(&beside, schema)?;
+            names.extend(beside.file_name().map(|name| name.to_string_lossy().into_owned()));
+            Ok(names)
+        };
         let mut content: Vec<(String, Vec<u8>)> = match form {
-            Form::Onnx => return one(self.to_onnx()?),
+            Form::Onnx => return with_schema(self.to_onnx()?),
+            Form::OnnxRows => return with_schema(self.to_onnx_for_rows()?),
             Form::Safetensors => return one(of_release(MODEL)?),
             Form::HuggingFace => vec![
                 ("README.md".into(), self.model_card()?.into_bytes()),
@@ -118,6 +136,9 @@ impl Release {
             ],
         };
         content.push((STATEMENT.into(), of_release(STATEMENT)?));
+        if self.schema.is_some() {
+            content.push((SCHEMA.into(), of_release(SCHEMA)?));
+        }
         for number in 1..=self.predictor.widths.len() {
             let name = self.contents.aggregate(number);
             content.push((name.clone(), of_release(&name)?));
@@ -156,6 +177,7 @@ impl Release {
                 "none of its cost is counted here: settings that were chosen on these data by trying several cost more".into(),
             ),
         ];
+        rows.extend(statement.relation.clone().map(|name| ("relation", name)));
         for mechanism in &statement.mechanisms {
             rows.push((
                 "query",

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::settings::{Selection, Settings};
+use crate::settings::{Level, Selection, Settings};
 
 /// How a release was chosen, as its statement says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,8 @@ pub enum SelectionRule {
 impl SelectionRule {
     /// The rule of a run with these settings.
     pub fn of(settings: &Settings) -> SelectionRule {
-        match (settings.method.recipe().selects_stages(), settings.selection) {
+        let selects_stages = settings.method.can().selects_stages && settings.level != Level::Node;
+        match (selects_stages, settings.selection) {
             (false, Selection::BestValidation) => SelectionRule::BestValidation,
             (false, Selection::LastEpoch) => SelectionRule::LastEpoch,
             (true, Selection::BestValidation) => SelectionRule::StageByValidation,
@@ -43,17 +44,17 @@ impl SelectionRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Level, Method};
+    use crate::settings::MethodKind;
 
     #[test]
     fn a_statement_says_what_chose_and_older_ones_stay_valid() {
-        let views = Settings::of(Method::Views, Level::Edge);
+        let views = Settings::of(MethodKind::ProgapViews, Level::Edge);
         let without_validation = Settings { selection: Selection::LastEpoch, ..views.clone() };
         assert_eq!(SelectionRule::of(&views), SelectionRule::StageByValidation);
         assert_eq!(SelectionRule::of(&without_validation), SelectionRule::StageByTraining);
         assert!(SelectionRule::BestValidation.fits(&views) && !SelectionRule::LastEpoch.fits(&views));
         assert!(!SelectionRule::StageByValidation.fits(&without_validation));
-        let progap = Settings::of(Method::Progap, Level::Edge);
+        let progap = Settings::of(MethodKind::ProgapLabels, Level::Edge);
         assert!(
             SelectionRule::BestValidation.fits(&progap) && !SelectionRule::StageByValidation.fits(&progap)
         );

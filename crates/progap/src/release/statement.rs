@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::selection::SelectionRule;
 use super::words::{ADD_UP, GROUPS, WHOSE_EDGES, WHOSE_PREDICTION};
 use crate::method::{Choice, Fitted};
-use crate::plan::{Plan, PublicSizes};
+use crate::plan::{Plan, PublicFacts};
 use crate::query::{Noise, Queries, Query};
-use crate::settings::{Bounding, DeltaRule, Level, Order, Scaling, Settings};
+use crate::settings::{Bounding, DeltaRule, Level, Order, Scaling, Settings, Size};
 use crate::units::Epsilons;
-use crate::{Error, Result, delta, units};
+use crate::vault::SUBGRAPH_GRADIENT;
+use crate::{Error, Result, delta, files, units};
 
 /// One kind of query, and how often it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +49,8 @@ pub struct Budget {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statement {
+    /// The version of the format.
+    pub version: u64,
     /// The guarantee in plain words.
     pub in_words: String,
     /// Whether there is any.
@@ -63,12 +66,15 @@ pub struct Statement {
     pub planned: Option<Budget>,
     /// Edge level: epsilon, at the same delta, for both directions between two nodes together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub epsilon_friendship: Option<f64>,
+    pub epsilon_undirected: Option<f64>,
     /// Edge level: epsilon, at the same delta, for one direction alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_directed: Option<f64>,
     /// Which accountant computed it.
     pub accountant: String,
+    /// What an edge stands for, as the data's owner named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relation: Option<String>,
     /// The queries.
     pub mechanisms: Vec<Mechanism>,
     /// The same as one tree, for accountants.
@@ -106,14 +112,12 @@ impl Statement {
             Some(_) => asked.event()?,
         };
         let private = plan.unit.is_some() && vault.provenance().is_private();
-        let sizes = PublicSizes {
-            edges: 0,
-            train_nodes: dataset.split().map_or(0, |split| split.count(Part::Train)),
-            nodes: dataset.nodes(),
-            columns: dataset.features().columns(),
-            classes: dataset.classes(),
-            open_numbers: 0,
-        };
+        let sizes = PublicFacts::stated([
+            (Size::TrainNodes, dataset.split().map_or(0, |split| split.count(Part::Train))),
+            (Size::Nodes, dataset.nodes()),
+            (Size::Columns, dataset.features().columns()),
+            (Size::Classes, dataset.classes()),
+        ]);
         let both = match private {
             true => Epsilons::of(asked, plan.unit, (plan.epsilon, plan.delta), settings, sizes)?,
             false => Epsilons::default(),
@@ -121,15 +125,17 @@ impl Statement {
         let budget = Budget { epsilon: plan.epsilon, delta: plan.delta };
         let weight_bound = dataset.graph().weight_bound().filter(|_| settings.touches_edges());
         let mut statement = Statement {
+            version: files::FORMAT,
             in_words: String::new(),
             private,
             unit: plan.unit,
             epsilon: private.then_some(budget.epsilon),
             delta: private.then_some(budget.delta),
             planned: plan.unit.filter(|_| !private).map(|_| budget),
-            epsilon_friendship: both.friendship,
+            epsilon_undirected: both.undirected,
             epsilon_directed: both.directed,
             accountant: plan.accountant.into(),
+            relation: dataset.relation().map(String::from),
             mechanisms: asked.iter().filter_map(|(query, count)| mechanism(query, count)).collect(),
             event,
             randomness: vault.provenance(),
@@ -221,8 +227,13 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
     let epsilon = units::written(epsilon);
     let delta = delta::written(delta);
     let numbers = format!("with epsilon = {epsilon} and delta = {delta} (differential privacy)");
-    if let Some(words) = settings.method.recipe().guarantee(&numbers) {
-        return words + WHOSE_EDGES;
+    if !settings.method.can().protects_predictions {
+        return format!(
+            "Training alone is private; predictions are not. For every node, what everyone else can tell from the trained \
+             parameters is almost the same as if that node's record, that is its features, its label and its own list of \
+             receivers, had been left out, {numbers}. A prediction reads the rows of a node's senders as they are, \
+             without noise: give it only to those who may see them. The same holds for the folder private.{WHOSE_EDGES}"
+        );
     }
     let nothing_asked = statement.event == Event::Composed { events: vec![] };
     match (statement.unit, nothing_asked) {
@@ -230,17 +241,13 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
             "No edge was used: the model and all its predictions are the same whatever the edges are.".into()
         }
         (Some(Unit::Edge), _) => {
-            let friendship = match statement.epsilon_friendship.map(units::written) {
-                Some(epsilon) => format!(
-                    "A friendship stored as two directed edges is two of them: for both together epsilon is {epsilon} at \
-                     the same delta"
-                ),
-                None => "A friendship stored as two directed edges counts as two".into(),
+            let both = match statement.epsilon_undirected.map(units::written) {
+                Some(epsilon) => format!("for both together epsilon is {epsilon} at the same delta"),
+                None => "both together are protected less".into(),
             };
             format!(
-                "Whoever sees this release, the model and every prediction it can make, learns almost the same as if any \
-                 single directed edge had been left out, {numbers}. {friendship}; features and labels of nodes are \
-                 treated as public and are not protected."
+                "{} An undirected edge stored as two directed edges is two of them: {both}. {PUBLIC_ROWS}",
+                hardly_tells(statement, &format!("directed edge{}", named(statement)))
             )
         }
         (Some(Unit::EdgeUndirected), _) => {
@@ -249,17 +256,44 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
                 format!(" For one direction of it alone epsilon is {epsilon} at the same delta.")
             });
             format!(
-                "Whoever sees this release, the model and every prediction it can make, learns almost the same as if any \
-                 single friendship, in both directions, had been left out, {numbers}.{directed} Features and labels of \
-                 nodes are treated as public and are not protected."
+                "{}{directed} {PUBLIC_ROWS}",
+                hardly_tells(statement, &format!("undirected edge{}", named(statement)))
             )
         }
         _ => format!(
-            "For every node, everyone else's view (the model, the noisy aggregates, and the predictions about other \
-             nodes) is almost the same as if that node's record, that is its features, its label and its own list of \
-             receivers, had been left out, {numbers}. {WHOSE_PREDICTION}{WHOSE_EDGES}"
+            "{} {WHOSE_PREDICTION}{WHOSE_EDGES}",
+            hardly_tells(
+                statement,
+                &format!("node's record (its features, label and list of receivers{})", named(statement))
+            )
         ),
     }
+}
+
+/// What level edge leaves open.
+const PUBLIC_ROWS: &str = "Features and labels of nodes are treated as public and are not protected.";
+
+/// The owner's name for an edge.
+fn named(statement: &Statement) -> String {
+    statement.relation.as_deref().map_or(String::new(), |name| format!(" (\u{201c}{name}\u{201d})"))
+}
+
+/// The guarantee for any one record: its budget, and what it means for a guess at even odds, which is right with a probability of at most
+/// `(e^epsilon + delta) / (1 + e^epsilon)` (Kairouz, Oh and Viswanath 2015, theorem 2).
+fn hardly_tells(statement: &Statement, record: &str) -> String {
+    let (epsilon, delta) = (statement.epsilon.unwrap_or(f64::INFINITY), statement.delta.unwrap_or(1.0));
+    let seen = match statement.unit {
+        Some(Unit::Node) => "From this release and its predictions about other nodes",
+        _ => "From this release and every prediction it can make",
+    };
+    let tells = if epsilon <= 1.0 { "can hardly tell" } else { "has limited means to tell" };
+    let right = (1000.0 * (1.0 - (1.0 - delta) / (1.0 + epsilon.exp()))).ceil() / 10.0;
+    format!(
+        "{seen} an observer {tells} whether any one {record} was in the data (epsilon {}, delta {}): a guess at even \
+         odds is right at most {right:.1} % of the time.",
+        units::written(epsilon),
+        delta::written(delta)
+    )
 }
 
 /// The line about the settings as public, with those that have most to do with the cost.
@@ -276,7 +310,7 @@ fn settings_are_public(settings: &Settings) -> String {
 pub(super) fn public(
     settings: &Settings,
     plan: &Plan,
-    sizes: PublicSizes,
+    sizes: PublicFacts,
     (labelled, weight_bound): (usize, Option<f64>),
 ) -> Vec<String> {
     let mut public = vec![
@@ -312,11 +346,18 @@ pub(super) fn public(
         Level::Edge => public.push(READABLE.into()),
         Level::Node => public.push(format!("{READABLE}{FORM_OF_ROWS}")),
     }
-    let own = settings.method.recipe().public_at_node_level(settings, plan);
-    match (settings.level, own) {
-        (Level::None, _) => {}
-        (Level::Node, Some(own)) => public.extend(own),
-        (Level::Edge, _) => {
+    match settings.level {
+        Level::None => {}
+        Level::Node if plan.queries.get(SUBGRAPH_GRADIENT).is_some() => {
+            public.push(format!(
+                "at most {} edges of each sender are used, drawn from its own list; the published sampling depends on the \
+                 private degrees of receivers, this one on no other record",
+                settings.max_degree
+            ));
+            public
+                .push(format!("batches of {} training nodes and {} steps", settings.batch_size, plan.steps));
+        }
+        Level::Edge => {
             public.push("features and labels of all nodes".into());
             if settings.unit_from_data && settings.touches_edges() {
                 let every = if settings.undirected { "every edge has" } else { "not every edge has" };
@@ -341,7 +382,23 @@ pub(super) fn public(
                 });
             }
         }
-        (Level::Node, None) => {
+        Level::Node if settings.weighs_receivers() => {
+            if settings.depth > 0 {
+                public.push(format!(
+                    "the bound C = sqrt({}) on a sender's influence, which it divides between its receivers by their weights",
+                    settings.max_degree
+                ));
+                public.push(format!(
+                    "the weights of receivers: {} for training nodes and 1 for others at first, then also by what the sums before leave \
+                     open",
+                    settings.known_weight
+                ));
+            }
+            if plan.steps > 0 {
+                public.push(format!("the sampling rate {} and {} steps", plan.rate, plan.steps));
+            }
+        }
+        Level::Node => {
             let how = match settings.bounding {
                 Bounding::Weight => "weights of at most C / sqrt(out-degree)",
                 Bounding::Cap => "weights of at most 1 and C / sqrt(out-degree)",
@@ -376,7 +433,7 @@ pub(super) const COST_FILE: &str = " (file private/cost.json; take it out of wha
 pub(super) fn not_covered(settings: &Settings) -> Vec<String> {
     let cost = format!("time and memory of training, which depend on the data{COST_FILE}");
     let mut not_covered = Vec::new();
-    if !settings.method.recipe().aggregates_are_protected() {
+    if !settings.method.can().protects_predictions {
         not_covered.push(
             "predictions, and the file private/aggregates-1.npy that they read: neighbours' rows as they are, without noise"
                 .to_string(),
@@ -419,7 +476,7 @@ impl Statement {
     /// # Errors
     /// A list and a tree that are not of the same queries.
     pub(super) fn queries(&self) -> Result<Queries> {
-        let unknown = || Error::Unsuitable("the event tree holds something that no method asks".into());
+        let unknown = || Error::unsuitable("the event tree holds something that no method asks");
         let Event::Composed { events } = &self.event else { return Err(unknown()) };
         if events.len() != self.mechanisms.len() {
             return Err(unknown());
@@ -446,18 +503,11 @@ mod tests {
     /// The facts that reading takes as public are said at every private level.
     #[test]
     fn the_order_of_nodes_and_that_data_could_be_read_are_said_to_be_public() {
-        let sizes = PublicSizes {
-            nodes: 9000,
-            edges: 90_000,
-            train_nodes: 6000,
-            columns: 9,
-            classes: 3,
-            open_numbers: 0,
-        };
+        let sizes = PublicFacts { nodes: 9000, train_nodes: 6000, ..PublicFacts::EXAMPLE };
         for entry in catalogue::methods() {
             for &level in entry.levels.iter().filter(|&&level| level != Level::None) {
                 let settings = Settings::of(entry.method, level);
-                let settings = settings.checked().expect("settings").for_sizes(sizes);
+                let settings = settings.checked().expect("settings");
                 let plan = Plan::new(&settings, sizes).expect("a plan");
                 let public = public(&settings, &plan, sizes, (sizes.nodes, None));
                 assert!(public[0].contains("in the order of their ids"), "{public:?}");

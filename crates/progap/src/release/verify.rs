@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use super::statement::not_covered;
 use super::{
-    Budget, MANIFEST, METRICS, OWN_MANIFEST, OWN_METRICS, PAGE, PRIVATE, Release, STATEMENT, Statement,
-    export, manifest, signed,
+    Budget, MANIFEST, METRICS, OWN_MANIFEST, OWN_METRICS, PAGE, PRIVATE, Release, SCHEMA, STATEMENT,
+    Statement, export, manifest, signed,
 };
 use crate::error::InFile;
 use crate::folder::Kind;
-use crate::plan::{Plan, PublicSizes, asked, noise_values, unit};
+use crate::plan::{Plan, PublicFacts, asked, noise_values, unit};
 use crate::query::{Queries, Query};
 use crate::settings::{Level, Settings};
 use crate::units::Epsilons;
@@ -122,6 +122,7 @@ pub fn verify_guarantee(release: &Release) -> Result<Vec<Finding>> {
     let (statement, settings) = (&release.statement, &release.settings()?.checked()?);
     findings.push(words(statement, settings));
     findings.push(measured::sizes(release)?);
+    findings.extend(measured::weights(release)?);
     let nodes = release.nodes();
     let val_nodes = nodes.split().map_or(0, |split| split.count(Part::Val));
     let choice = method::choose(settings, &release.metrics.history, val_nodes);
@@ -205,6 +206,7 @@ fn unexpected_files(release: &Release, private: &[String]) -> Result<Finding> {
 fn plain_fields(release: &Release) -> Result<Finding> {
     let mut read = vec![(STATEMENT, serde_json::to_value(&release.statement))];
     read.extend((release.level() != Level::Node).then(|| (METRICS, serde_json::to_value(&release.metrics))));
+    read.extend(release.schema().map(|schema| (SCHEMA, serde_json::to_value(schema))));
     let mut other = vec![];
     for (name, value) in read {
         let bytes = release.listed.read(name, release.bounds.of(name))?;
@@ -261,7 +263,7 @@ fn words(statement: &Statement, settings: &Settings) -> Finding {
 fn queries(
     statement: &Statement,
     settings: &Settings,
-    sizes: PublicSizes,
+    sizes: PublicFacts,
 ) -> Result<(Finding, Option<Queries>)> {
     let what = "list of queries";
     if settings.level == Level::None {
@@ -308,12 +310,12 @@ fn both_units(
     statement: &Statement,
     queries: &Queries,
     settings: &Settings,
-    sizes: PublicSizes,
+    sizes: PublicFacts,
 ) -> Result<Option<Finding>> {
-    let claimed = Epsilons { friendship: statement.epsilon_friendship, directed: statement.epsilon_directed };
+    let claimed = Epsilons { undirected: statement.epsilon_undirected, directed: statement.epsilon_directed };
     let (Some(epsilon), Some(delta)) = (statement.epsilon, statement.delta) else {
         // Without a guarantee there is none in another unit.
-        let detail = "friendship or one direction, though nothing is guaranteed";
+        let detail = "undirected edge or one direction, though nothing is guaranteed";
         let wrong = claimed != Epsilons::default();
         return Ok(wrong.then(|| Finding::checked("epsilon in both units", detail, false)));
     };
@@ -330,13 +332,13 @@ fn both_units(
     Ok(Some(Finding::checked(
         "epsilon in both units",
         format!(
-            "friendship {}, recomputed {}; one direction {}, recomputed {}",
-            said(claimed.friendship),
-            said(found.friendship),
+            "undirected edge {}, recomputed {}; one direction {}, recomputed {}",
+            said(claimed.undirected),
+            said(found.undirected),
             said(claimed.directed),
             said(found.directed)
         ),
-        holds(claimed.friendship, found.friendship) && holds(claimed.directed, found.directed),
+        holds(claimed.undirected, found.undirected) && holds(claimed.directed, found.directed),
     )))
 }
 
@@ -352,7 +354,7 @@ pub(super) fn check_guarantee(statement: &Statement, settings: &Settings, plan: 
     let of_the_plan = claimed == plan.epsilon && delta == plan.delta;
     let holds = (of_the_plan && event.is_within(&plan.event)) || {
         let nothing_asked = matches!(event, Event::Composed { events } if events.is_empty());
-        let found = match settings.method.recipe().is_pure() {
+        let found = match settings.method.can().is_pure {
             _ if nothing_asked => 0.0,
             true => event.pure_epsilon().unwrap_or(f64::INFINITY),
             false => Best.epsilon(event, tables::provable(delta))?.value,
@@ -361,7 +363,7 @@ pub(super) fn check_guarantee(statement: &Statement, settings: &Settings, plan: 
     };
     match holds && claimed <= settings.epsilon.unwrap_or(0.0) * (1.0 + 1e-12) {
         true => Ok(()),
-        false => Err(Error::Internal(
+        false => Err(Error::internal(
             "what was asked of the data costs more than the statement would claim, so no release was written",
         )),
     }
@@ -387,7 +389,7 @@ fn pure(event: &Event, (said, claimed): (&str, f64), delta: f64, asked: f64) -> 
 }
 
 /// Epsilon by the tightest accountant and by Renyi divergences, which share no code.
-fn epsilons(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Result<Vec<Finding>> {
+fn epsilons(statement: &Statement, settings: &Settings, sizes: PublicFacts) -> Result<Vec<Finding>> {
     let Some(Budget { epsilon: claimed, delta }) = statement.budget() else { return Ok(vec![]) };
     let said = if statement.private { "claimed" } else { "none is claimed; noise planned for" };
     if let Event::Composed { events } = &statement.event
@@ -397,7 +399,7 @@ fn epsilons(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> R
         return Ok(vec![Finding::checked("epsilon", "no query was made", ok)]);
     }
     let asked = settings.epsilon.unwrap_or(0.0);
-    if settings.method.recipe().is_pure() {
+    if settings.method.can().is_pure {
         return pure(&statement.event, (said, claimed), delta, asked);
     }
     let provable = tables::provable(delta);

@@ -14,9 +14,9 @@ const UNCOVERED_PREDICTION: &str = "The guarantee of this release does not cover
 
 /// Whose record an edge is in at node level, and what follows. The graph may have been made symmetric or turned
 /// round, so that a node's edges follow from what others listed.
-pub(super) const WHOSE_EDGES: &str = " Each edge belongs to the record of its sender, in the graph as it \
-    was prepared; an edge back, also an added one, belongs to the other node's record. So where neighbours \
-    are alike, the noisy row of a node with many neighbours shows its class by what others sent.";
+pub(super) const WHOSE_EDGES: &str = " Each directed edge of the prepared graph belongs to its source node's \
+    record; the reverse edge, also an added one, belongs to the other node. So where neighbours are alike, the \
+    noisy row of a node with many neighbours shows its class by what others sent.";
 
 /// Releases about the same records.
 pub const ADD_UP: &str = "other releases: releases about the same records add up, for anyone who sees \

@@ -15,13 +15,12 @@ use crate::files::{self, MatrixFile, hex};
 use crate::folder::{Folder, Kind, SMALL};
 use crate::method;
 use crate::method::checkpoint::{CheckpointStore, State};
-use crate::plan::{PublicSizes, most_parameters};
 use crate::predictor::aggregate_name;
 use crate::ranks::PieceStore;
 use crate::release;
 use crate::scratch::Scratch;
 use crate::settings::Settings;
-use crate::{Error, Result, memory, order};
+use crate::{Error, Remedy, Result, memory, order};
 
 pub(super) const RUN: &str = "run.json";
 /// The state of training, by turns: the one before is there until the new one counts.
@@ -31,7 +30,7 @@ const NOISY_GRAPH: &str = "noisy-graph.progap";
 pub(super) const OF_A_RUN: [&str; 5] = [KEY, CHECKPOINTS[0], CHECKPOINTS[1], NOISY_GRAPH, RUN];
 /// How long a stage may run before its state is kept.
 const INTERVAL: Duration = Duration::from_secs(10);
-const VERSION: u32 = 3;
+const VERSION: u32 = 1;
 const AGGREGATES: &str = "aggregates";
 
 /// The task of a run: settings and data.
@@ -170,7 +169,7 @@ impl RunFolder {
             };
             return Err(Error::file(path, what));
         }
-        files.check_kinds()?;
+        files.check_kinds(None)?;
         let lock = lock(&files)?;
         remove_unfinished_files(&files)?;
         let run: RunFile = files.json(RUN, SMALL)?;
@@ -247,9 +246,9 @@ impl RunFolder {
     /// The most bytes of a kept state: every stage, three more models, what an optimiser holds, and the history.
     fn largest_state(&self, (columns, classes): (usize, usize)) -> u64 {
         let settings = &self.run.settings;
-        let parameters =
-            most_parameters(settings, PublicSizes { columns, classes, ..PublicSizes::default() });
-        let stages = method::stages(settings) as u64;
+        let program = method::program(settings, (columns, classes), None);
+        let parameters = program.max_parameters().unwrap_or(usize::MAX) as u64;
+        let stages = program.stages.len() as u64;
         let epochs = stages.saturating_mul(settings.epochs as u64);
         parameters
             .saturating_mul(8 * (stages + 5))
@@ -299,10 +298,6 @@ impl CheckpointStore for RunFolder {
         let mut pieces = std::iter::once(&values[..]);
         self.keep_matrix(number, width, key, &mut || Ok(pieces.next()))?;
         Ok(values.into())
-    }
-
-    fn has_aggregate(&self, number: usize) -> bool {
-        self.progress.has(&aggregate_name(&self.run.settings, number))
     }
 
     fn begin_aggregate(&mut self, number: usize, width: usize) -> Result<Option<MatrixFile>> {
@@ -367,7 +362,7 @@ impl CheckpointStore for RunFolder {
     }
 
     fn interrupted(&self) -> Error {
-        Error::Interrupted(self.path.clone())
+        Error::interrupted(self.path.clone())
     }
 }
 
@@ -415,10 +410,9 @@ fn unbegun(path: &Path) -> Result<Vec<PathBuf>> {
             _ => kind.is_file() && AtomicFile::is_unfinished(&name),
         };
         if !ours {
-            return Err(Error::file(
-                path,
-                "the folder is not empty; name another folder, or resume the run in it",
-            ));
+            return Err(Error::file(path, "the folder is not empty")
+                .remedy(Remedy::NewFolder)
+                .remedy(Remedy::Resume));
         }
         left.push(entry.path());
     }

@@ -17,8 +17,8 @@ use crate::method::checkpoint::{CheckpointStore, State};
 use crate::method::trainer::{RunSpec, Trainer};
 use crate::plan::Plan;
 use crate::release::{self, Release};
-use crate::settings::{Level, Messages, Method, Settings};
-use crate::vault::Vault;
+use crate::settings::{Level, Messages, MethodKind, Settings};
+use crate::vault::{NoisyGraph, Vault};
 use crate::{Error, Result, files};
 
 /// The answers of the mechanisms.
@@ -44,11 +44,6 @@ impl CheckpointStore for Injected<'_> {
         key: Option<&RunKey>,
     ) -> Result<Buffer<f32>> {
         self.folder.keep_aggregate(number, values, width, key)
-    }
-
-    fn has_aggregate(&self, number: usize) -> bool {
-        let injected = matches!(self.answers, Answers::Aggregates(answers) if number <= answers.len());
-        injected || self.folder.has_aggregate(number)
     }
 
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>> {
@@ -100,7 +95,7 @@ fn train_given(
         None,
     )?;
     let stopwatch = Stopwatch::start(false);
-    let vault = Vault::new(dataset.clone(), settings, randomness(settings))?;
+    let vault = Vault::open(dataset.clone(), settings, plan.clone(), randomness(settings))?;
     let seed = folder.run.model_seed;
     let mut store = Injected { folder: &mut folder, answers };
     let mut watch = ();
@@ -110,7 +105,7 @@ fn train_given(
         State::default(),
         &mut store,
         &mut watch,
-    );
+    )?;
     let mut fitted = method::fit(trainer)?.calibrated(dataset, settings)?;
     meddle(&mut fitted.vault);
     let metrics = metrics(&fitted, settings);
@@ -126,14 +121,13 @@ fn randomness(settings: &Settings) -> Randomness<Reproducible> {
 
 /// The answers of the mechanisms in a run that is over.
 fn answers(dataset: &Dataset, settings: &Settings, release: &Release) -> Answers {
-    if settings.method == Method::EdgeRand {
+    if settings.method == MethodKind::EdgeRand {
         let plan: Plan = prepare(dataset, &settings.checked().expect("settings")).expect("a plan");
-        let mut vault = Vault::new(dataset.clone(), settings, randomness(settings)).expect("a vault");
-        return Answers::Graph(vault.noisy_graph(&plan, None).expect("a noisy graph"));
+        let mut vault = Vault::open(dataset.clone(), settings, plan, randomness(settings)).expect("a vault");
+        return Answers::Graph(vault.ask(NoisyGraph { available: None }).expect("a noisy graph"));
     }
     let sizes = (dataset.features().columns(), dataset.classes());
-    let widths =
-        settings.method.recipe().aggregate_widths(settings, sizes, release.statement.choice.as_ref());
+    let widths = method::program(settings, sizes, release.statement.choice.as_ref()).aggregate_widths();
     let read = |(index, width): (usize, usize)| {
         let file = release.folder.join(crate::predictor::aggregate_name(settings, index + 1));
         let bytes = std::fs::read(&file).expect("read").into();
@@ -168,7 +162,7 @@ fn twins() -> [Dataset; 2] {
     [one, other]
 }
 
-fn edge(method: Method) -> Settings {
+fn edge(method: MethodKind) -> Settings {
     let delta = method.has_delta().then_some(1e-5);
     Settings { epochs: 4, seed: Some(7), delta, ..Settings::of(method, Level::Edge) }
 }
@@ -176,20 +170,21 @@ fn edge(method: Method) -> Settings {
 #[test]
 fn given_the_same_answers_no_public_byte_tells_the_edges() {
     let twins = twins();
-    let messages = |messages| Settings { messages, ..edge(Method::Progap) };
+    let messages = |messages| Settings { messages, ..edge(MethodKind::ProgapLabels) };
     let all = [
-        ("progap", edge(Method::Progap)),
+        ("progap-labels", edge(MethodKind::ProgapLabels)),
         ("progap with labels", messages(Messages::Labels)),
-        ("progap with embeddings", messages(Messages::Embeddings)),
-        ("progap, friendships", Settings { undirected: true, ..edge(Method::Progap) }),
-        ("views", edge(Method::Views)),
-        ("views, friendships", Settings { undirected: true, ..edge(Method::Views) }),
-        ("views with structure", Settings { messages: Messages::Structure, ..edge(Method::Views) }),
-        ("gap", edge(Method::Gap)),
-        ("edge-rand", edge(Method::EdgeRand)),
-        ("lpgnet", edge(Method::Lpgnet)),
-        ("lpgnet, friendships", Settings { undirected: true, ..edge(Method::Lpgnet) }),
-        ("edge-rand, friendships", Settings { undirected: true, ..edge(Method::EdgeRand) }),
+        ("progap", edge(MethodKind::Progap)),
+        ("progap, undirected edges", Settings { undirected: true, ..edge(MethodKind::ProgapLabels) }),
+        ("progap-views", edge(MethodKind::ProgapViews)),
+        ("views, undirected edges", Settings { undirected: true, ..edge(MethodKind::ProgapViews) }),
+        ("views with structure", Settings { messages: Messages::Structure, ..edge(MethodKind::ProgapViews) }),
+        ("views with features", Settings { messages: Messages::Features, ..edge(MethodKind::ProgapViews) }),
+        ("gap", edge(MethodKind::Gap)),
+        ("edge-rand", edge(MethodKind::EdgeRand)),
+        ("lpgnet", edge(MethodKind::Lpgnet)),
+        ("lpgnet, undirected edges", Settings { undirected: true, ..edge(MethodKind::Lpgnet) }),
+        ("edge-rand, undirected edges", Settings { undirected: true, ..edge(MethodKind::EdgeRand) }),
     ];
     for (what, settings) in all {
         let keep = tempfile::tempdir().expect("a folder");
@@ -227,11 +222,11 @@ fn given_the_same_answers_no_public_byte_tells_the_edges() {
 fn a_query_more_than_was_planned_leaves_no_release() {
     let [data, _] = twins();
     for (method, level) in [
-        (Method::Progap, Level::Edge),
-        (Method::Views, Level::Edge),
-        (Method::EdgeRand, Level::Edge),
-        (Method::Lpgnet, Level::Edge),
-        (Method::Mlp, Level::Node),
+        (MethodKind::ProgapLabels, Level::Edge),
+        (MethodKind::ProgapViews, Level::Edge),
+        (MethodKind::EdgeRand, Level::Edge),
+        (MethodKind::Lpgnet, Level::Edge),
+        (MethodKind::Mlp, Level::Node),
     ] {
         let settings = Settings { epochs: 1, batch_size: 60, ..Settings { level, ..edge(method) } };
         let usual = Settings::of(method, level);
@@ -245,14 +240,9 @@ fn a_query_more_than_was_planned_leaves_no_release() {
         let nothing = Answers::Aggregates(vec![]);
         train_given(&data, &settings, &keep.path().join("right"), &nothing, |_| ()).expect("a release");
         let folder = keep.path().join("wrong");
-        let once_more = |vault: &mut Vault| {
-            let mut asked = vault.asked().clone();
-            let last = asked.iter().last().map(|(query, _)| query.clone()).expect("a query");
-            asked.add(last, 1);
-            vault.resume(asked);
-        };
-        let error =
-            train_given(&data, &settings, &folder, &nothing, once_more).expect_err("refused").to_string();
+        let error = train_given(&data, &settings, &folder, &nothing, Vault::overstate)
+            .expect_err("refused")
+            .to_string();
         assert!(error.contains("costs more than the statement would claim"), "{method}: {error}");
         assert!(!folder.join("manifest.json").exists() && Release::open(&folder).is_err());
     }

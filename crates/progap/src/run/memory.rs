@@ -20,7 +20,7 @@ use crate::method::trainer::{RunSpec, Trainer};
 use crate::method::{self, Observer};
 use crate::plan::{Calibrations, Plan};
 use crate::release::{self, Metrics};
-use crate::settings::{Checked, Level, Settings};
+use crate::settings::{Draft, Level, PublicFacts, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result};
 
@@ -95,11 +95,11 @@ pub struct Measured {
 pub fn fit_in_memory(
     dataset: &Dataset,
     fingerprint: &str,
-    settings: &Checked,
+    settings: &Draft,
     cache: &StageCache,
     observer: &mut dyn Observer,
 ) -> Result<Measured> {
-    let settings = &settings.for_data(dataset);
+    let settings = &settings.resolve(&PublicFacts::of(dataset, settings))?;
     let dataset = &dataset.clone().prepared(settings.preparation())?;
     let plan =
         prepare_by(dataset, settings, |settings, sizes| Plan::remembered(&cache.noise, settings, sizes))?;
@@ -126,9 +126,9 @@ fn fit(
     observer: &mut dyn Observer,
 ) -> Result<Measured> {
     let settings = spec.settings;
-    let vault = Vault::new(dataset.clone(), settings, randomness)?;
+    let vault = Vault::open(dataset.clone(), settings, spec.plan.clone(), randomness)?;
     let state = std::mem::take(&mut store.begun);
-    let trainer = Trainer::new(vault, spec, state, &mut store, observer);
+    let trainer = Trainer::new(vault, spec, state, &mut store, observer)?;
     let fitted = method::fit(trainer)?.calibrated(dataset, settings)?;
     let dataset = &fitted.scaled(dataset.clone().into())?.held()?;
     let found = release::compared(&fitted.predictor, dataset, dataset, Part::Test)?;
@@ -181,7 +181,7 @@ impl<'s> InMemoryRun<'s> {
 
     fn new(cache: &'s StageCache, fingerprint: &str, settings: &Settings, plan: &Plan) -> Self {
         // Without any aggregation there is one stage only, and nothing in it need be like that of deeper runs.
-        if !settings.method.recipe().shares_stages() || settings.depth == 0 {
+        if !settings.method.can().shares_stages || settings.depth == 0 {
             return InMemoryRun::alone();
         }
         let common = format!("{fingerprint} {}", without(settings, &ONLY_IN_NOISE));
@@ -216,10 +216,6 @@ impl CheckpointStore for InMemoryRun<'_> {
         Ok(values)
     }
 
-    fn has_aggregate(&self, number: usize) -> bool {
-        self.aggregates.len() >= number
-    }
-
     fn kept_aggregate(&mut self, number: usize, _: usize) -> Result<Option<Buffer<f32>>> {
         Ok(self.aggregates.get(number - 1).cloned())
     }
@@ -246,7 +242,7 @@ impl CheckpointStore for InMemoryRun<'_> {
     }
 
     fn interrupted(&self) -> Error {
-        Error::Interrupted(PathBuf::new())
+        Error::interrupted(PathBuf::new())
     }
 
     fn watches_training(&self) -> bool {
@@ -260,7 +256,7 @@ mod tests {
     use progap_graph::synth::SocialNetwork;
 
     use super::*;
-    use crate::settings::Method;
+    use crate::settings::MethodKind;
 
     /// A run that begins from the stages of another one comes to the same accuracies and the same history.
     #[test]
@@ -275,10 +271,11 @@ mod tests {
                     epochs: 3,
                     batch_size: 100,
                     seed: Some(5),
-                    ..Settings::of(crate::Method::Progap, level)
+                    ..Settings::of(crate::MethodKind::ProgapLabels, level)
                 };
-                let fit =
-                    |cache: &StageCache| fit_in_memory(&dataset, "f", &settings.checked()?, cache, &mut ());
+                let fit = |cache: &StageCache| {
+                    fit_in_memory(&dataset, "f", &settings.clone().into(), cache, &mut ())
+                };
                 let (first, alone) =
                     (fit(&cache).expect("trained"), fit(&StageCache::default()).expect("trained"));
                 assert_eq!(first, alone, "{level} {depth}");
@@ -296,8 +293,8 @@ mod tests {
         let cache = StageCache::default();
         for hidden in [8, 32, 16] {
             let settings =
-                Settings { hidden, epochs: 2, seed: Some(5), ..Settings::of(Method::Gap, Level::Edge) };
-            let settings = settings.checked().expect("settings");
+                Settings { hidden, epochs: 2, seed: Some(5), ..Settings::of(MethodKind::Gap, Level::Edge) };
+            let settings = settings.into();
             let fit = |cache: &StageCache| fit_in_memory(&dataset, "f", &settings, cache, &mut ());
             assert_eq!(
                 fit(&cache).expect("trained"),
@@ -312,12 +309,18 @@ mod tests {
     fn the_accuracies_are_those_of_a_release() {
         let network = SocialNetwork::new(600).edges(6_000).classes(3).seed(2).generate().expect("a network");
         let dataset = network.or_random_split(Ratios::default(), 3).expect("a split");
-        for method in [Method::Progap, Method::Views, Method::Gap, Method::Mlp, Method::Lpgnet] {
+        for method in [
+            MethodKind::ProgapLabels,
+            MethodKind::ProgapViews,
+            MethodKind::Gap,
+            MethodKind::Mlp,
+            MethodKind::Lpgnet,
+        ] {
             let settings = Settings { epochs: 4, seed: Some(3), ..Settings::of(method, Level::Edge) };
             let folder = tempfile::tempdir().expect("a folder");
             let folder = folder.path().join("release");
             let release = crate::train(&dataset, &settings).into_folder(&folder);
-            let settings = settings.checked().expect("settings");
+            let settings = settings.into();
             let metrics = fit_in_memory(&dataset, "f", &settings, &StageCache::default(), &mut ());
             let (measured, release) = (metrics.expect("trained"), release.expect("trained"));
             assert_eq!(measured.metrics, release.metrics, "{method}");

@@ -14,6 +14,8 @@
 //! successor of the key that made the answer (`progress.rs`).
 
 mod account;
+#[cfg(feature = "ledger")]
+mod budget;
 mod folder;
 #[cfg(test)]
 mod injected;
@@ -28,7 +30,9 @@ use std::path::Path;
 use progap_graph::{Dataset, Features, Part, ReadOff, Scaled, Split, Undeclared};
 use progap_privacy::noise::{AnySource, Randomness};
 
-pub use account::{Account, chargeable, check_budget};
+pub use account::{Account, chargeable};
+#[cfg(feature = "ledger")]
+pub use budget::check_budget;
 pub use folder::RunFile;
 use folder::RunFolder;
 pub use memory::{Measured, StageCache, fit_in_memory};
@@ -36,17 +40,18 @@ pub use ranked::{Ranked, resume_over};
 pub use training::{Trained, Training};
 
 use crate::cost::{Laps, Stopwatch};
-use crate::ledger::{self, Charge, Ledger};
+#[cfg(feature = "ledger")]
+use crate::ledger::{Charge, Ledger};
 use crate::method::trainer::{RunSpec, Trainer};
 use crate::method::{self, Fitted, Observer};
 use crate::order::Arranged;
-use crate::plan::{Plan, PublicSizes};
+use crate::plan::{Plan, PublicFacts};
 use crate::ranks::RankData;
 use crate::release::{self, Metrics, Release};
 use crate::rows::LARGEST_FEATURE;
-use crate::settings::{Checked, FromSizes, Level, Settings};
+use crate::settings::{Checked, Level, Settings};
 use crate::vault::{Vault, check_column_noise, weightless};
-use crate::{Error, Result, delta, units};
+use crate::{Error, ErrorKind, Remedy, Result, delta};
 
 /// Classes beyond which messages with a number for each would be mostly noise, and take much memory.
 const WIDEST_MESSAGE: usize = 1024;
@@ -60,19 +65,26 @@ fn charge(folder: &RunFolder, plan: &Plan) -> Result<()> {
 /// may have been charged: then it can be resumed.
 fn charge_new(run: &RunFolder, plan: &Plan) -> Result<()> {
     charge(run, plan).inspect_err(|error| {
-        if !matches!(error, Error::Ledger(ledger::Error::Storage { .. })) {
+        if !matches!(error.kind(), ErrorKind::Ledger(error) if error.may_have_charged()) {
             run.abandon();
         }
     })
 }
 
+/// A run cannot have an account in such a build.
+#[cfg(not(feature = "ledger"))]
+fn charge_run(run: &RunFile, _: &Plan) -> Result<()> {
+    run.ledger.as_ref().map_or(Ok(()), |_| Err(crate::ledger::Error::Absent.into()))
+}
+
+#[cfg(feature = "ledger")]
 fn charge_run(run: &RunFile, plan: &Plan) -> Result<()> {
     if let (Some(account), Some(unit)) = (&run.ledger, plan.unit) {
         let mut charge = Charge::new(&run.run_id, &account.name, unit, plan.event.clone())
             .with_noise_values(plan.noise_values)
             .with_seeded_noise(run.settings.seed.is_some());
         charge.key_commitment = run.key_commitment.clone();
-        charge.converted = units::in_other_units(&plan.queries, &run.settings, unit)?;
+        charge.converted = crate::units::in_other_units(&plan.queries, &run.settings, unit)?;
         Ledger::open(&account.path)?.charge(charge.with_note(format!("train {}", run.dataset)))?;
     }
     Ok(())
@@ -131,8 +143,10 @@ pub fn prepare(dataset: &Dataset, settings: &Checked) -> Result<Plan> {
 /// As [`prepare`], where other ranks look at all rows but some.
 fn prepare_part(data: &RankData, settings: &Checked) -> Result<Plan> {
     let rows = Looked { features: &data.features, first: data.own.start };
-    let sizes =
-        PublicSizes { open_numbers: data.open_numbers().count(), ..PublicSizes::of(&data.dataset, settings) };
+    let sizes = PublicFacts {
+        unbounded_columns: Some(data.open_numbers().count()),
+        ..PublicFacts::of(&data.dataset, settings)
+    };
     prepare_with(&data.dataset, settings, Plan::new, (rows, sizes))
 }
 
@@ -140,10 +154,10 @@ fn prepare_part(data: &RankData, settings: &Checked) -> Result<Plan> {
 fn prepare_by(
     dataset: &Dataset,
     settings: &Checked,
-    plan: impl FnOnce(&Checked, PublicSizes) -> Result<Plan>,
+    plan: impl FnOnce(&Checked, PublicFacts) -> Result<Plan>,
 ) -> Result<Plan> {
     let rows = Looked { features: dataset.features(), first: 0 };
-    prepare_with(dataset, settings, plan, (rows, PublicSizes::of(dataset, settings)))
+    prepare_with(dataset, settings, plan, (rows, PublicFacts::of(dataset, settings)))
 }
 
 /// Rows that are looked at, from one on.
@@ -155,18 +169,16 @@ struct Looked<'d> {
 fn prepare_with(
     dataset: &Dataset,
     settings: &Checked,
-    plan: impl FnOnce(&Checked, PublicSizes) -> Result<Plan>,
-    (rows, sizes): (Looked<'_>, PublicSizes),
+    plan: impl FnOnce(&Checked, PublicFacts) -> Result<Plan>,
+    (rows, sizes): (Looked<'_>, PublicFacts),
 ) -> Result<Plan> {
-    let split = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
+    let split = dataset.split().ok_or_else(|| Error::unsuitable("the data set has no split"))?;
     // Whether there is a release must not tell of private labels: a class that no training node has is refused nowhere. Without
     // validation nodes the last epoch is taken, and without test nodes no accuracy is claimed.
     if settings.level != Level::Node {
         // Batch norms need two rows to compare. Features are public here, so that one which cannot be worked with can be named.
         if split.count(Part::Train) < 2 {
-            return Err(Error::Unsuitable(
-                "the split has fewer than two training nodes: give it more".into(),
-            ));
+            return Err(Error::unsuitable("the split has fewer than two training nodes: give it more"));
         }
         check_classes(dataset, split)?;
         if let Some((row, column, value)) = rows.features.first_beyond(LARGEST_FEATURE) {
@@ -174,7 +186,7 @@ fn prepare_with(
                 .feature_names()
                 .get(column)
                 .map_or_else(|| column.to_string(), |name| format!("{name:?}"));
-            return Err(Error::Unsuitable(format!(
+            return Err(Error::unsuitable(format!(
                 "node {:?} has {value:e} in feature column {name}; values beyond {LARGEST_FEATURE:e} cannot be trained on: scale \
                  the column",
                 dataset.node_ids().name(rows.first + row)
@@ -184,29 +196,24 @@ fn prepare_with(
     if settings.level == Level::Node {
         check_categories(dataset)?;
     }
-    let recipe = settings.method.recipe();
-    if dataset.graph().weights().is_some() && !recipe.reads_weights() {
+    if dataset.graph().weights().is_some() && !settings.method.can().edge_weights {
         return Err(weightless(settings));
     }
-    let widths = recipe.aggregate_widths(settings, (dataset.features().columns(), dataset.classes()), None);
-    if recipe.aggregations(settings) > 0 && widths.iter().any(|&width| width > WIDEST_MESSAGE) {
-        return Err(Error::Unsuitable(format!(
-            "what nodes send has one number per class, at most {WIDEST_MESSAGE}, and there are {} classes: use messages that do \
-             not, such as `messages embeddings` of the method progap",
+    let program = method::program(settings, (dataset.features().columns(), dataset.classes()), None);
+    if program.sums().any(|sum| sum.width > WIDEST_MESSAGE) {
+        return Err(Error::unsuitable(format!(
+            "what nodes send has one number per class, at most {WIDEST_MESSAGE}, and there are {} classes",
             dataset.classes()
-        )));
+        ))
+        .remedy(Remedy::words("use messages that have no number for each"))
+        .remedy(Remedy::set("method", "progap")));
     }
-    if settings.unit_from_data && settings.for_graph(dataset.graph()).undirected != settings.undirected {
-        return Err(Error::Contradiction(
-            "the unit follows from the graph: take the settings of Settings::for_data",
-        ));
-    }
-    if settings.from_sizes != FromSizes::default() {
-        return Err(Error::Contradiction("settings follow from sizes: take those of Settings::for_data"));
+    if settings.unit_from_data && settings.touches_edges() && sizes.is_symmetric != settings.undirected {
+        return Err(Error::contradiction("the unit follows from the graph: resolve the settings"));
     }
     delta::check(settings, sizes)?;
     let plan = plan(settings, sizes)?;
-    check_column_noise(&plan, sizes.open_numbers)?;
+    check_column_noise(&plan, sizes.unbounded_columns.unwrap_or(0))?;
     Ok(plan)
 }
 
@@ -217,7 +224,7 @@ fn check_classes(dataset: &Dataset, split: &Split) -> Result<()> {
     if labels.any(|label| label != first) {
         return Ok(());
     }
-    Err(Error::Unsuitable(format!(
+    Err(Error::unsuitable(format!(
         "all training nodes have the class {:?}: there is nothing to tell apart; give labels of two classes at least",
         dataset.class_names()[first as usize]
     )))
@@ -228,16 +235,21 @@ fn check_classes(dataset: &Dataset, split: &Split) -> Result<()> {
 fn check_categories(dataset: &Dataset) -> Result<()> {
     let found = |what: ReadOff| dataset.undeclared().iter().find(|undeclared| undeclared.what == what);
     if let Some(Undeclared { column, .. }) = found(ReadOff::MostFrequent) {
-        return Err(Error::Unsuitable(format!(
-            "which categories of the column {column:?} are the most frequent is private at node level: declare them \
-             (`categories` in the file of `columns`), hash the column as a text, or leave it out"
-        )));
+        return Err(Error::unsuitable(format!(
+            "which categories of the column {column:?} are the most frequent is private at node level"
+        ))
+        .remedy(Remedy::words("declare its categories in the file of columns"))
+        .remedy(Remedy::set("text", column.clone()))
+        .remedy(Remedy::set("drop", column.clone())));
     }
     if let Some(Undeclared { column, .. }) = found(ReadOff::Distinct) {
-        return Err(Error::Unsuitable(format!(
-            "the column {column:?} looks like ids, and that all its values are different is private at node level: say what \
-             becomes of it (`drop {column}`, or `number {column}`, `categorical {column}`, `text {column}`)"
-        )));
+        let error = Error::unsuitable(format!(
+            "the column {column:?} looks like ids, and that all its values are different is private at node level: \
+             say what becomes of it"
+        ));
+        let remedies =
+            ["drop", "number", "categorical", "text"].map(|name| Remedy::set(name, column.clone()));
+        return Err(remedies.into_iter().fold(error, Error::remedy));
     }
     Ok(())
 }
@@ -252,7 +264,7 @@ fn run_in_pool(
     let randomness = match (folder.run.settings.seed, folder.take_key()) {
         (Some(seed), None) => Randomness::from_seed(seed).erase(),
         (None, Some(key)) => Randomness::from_key(key).erase(),
-        _ => return Err(Error::Internal("a run has a seed or a key, and never both")),
+        _ => return Err(Error::internal("a run has a seed or a key, and never both")),
     };
     rayon::scope(|_| run_with(dataset, folder, plan, randomness, observer))
 }
@@ -268,11 +280,16 @@ fn run_with(
     let (stopwatch, mut laps) = (Stopwatch::start(folder.is_resumed()), Laps::start());
     let shape = (dataset.features().columns(), dataset.classes());
     let state = folder.state(shape)?;
-    let vault = Vault::new(dataset.clone(), &settings, randomness)?;
+    let vault = Vault::open(dataset.clone(), &settings, plan.clone(), randomness)?;
     laps.lap("preparation");
     let seed = folder.run.model_seed;
-    let trainer =
-        Trainer::new(vault, RunSpec { settings: &settings, plan: &plan, seed }, state, &mut folder, observer);
+    let trainer = Trainer::new(
+        vault,
+        RunSpec { settings: &settings, plan: &plan, seed },
+        state,
+        &mut folder,
+        observer,
+    )?;
     let mut fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
     let dataset = fitted.scaled(dataset.into())?;
     laps.lap_with(std::mem::take(&mut fitted.stages), "evaluation");
@@ -316,7 +333,7 @@ fn metrics(fitted: &Fitted, settings: &Settings) -> Metrics {
             .stage_accuracies
             .first()
             .copied()
-            .filter(|accuracy| settings.method.recipe().has_features_stage() && accuracy.is_finite()),
+            .filter(|accuracy| !settings.method.can().mixes_rows && accuracy.is_finite()),
         stage_test_accuracies: fitted.stage_accuracies.clone(),
         history: fitted.history.clone(),
     }
@@ -325,6 +342,6 @@ fn metrics(fitted: &Fitted, settings: &Settings) -> Metrics {
 /// Bytes of the operating system's, for what is not secret; never part of a run's key.
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|e| Error::Unsuitable(format!("no random numbers: {e}")))?;
+    getrandom::fill(&mut bytes).map_err(|e| Error::unsuitable(format!("no random numbers: {e}")))?;
     Ok(bytes)
 }

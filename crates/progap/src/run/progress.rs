@@ -110,7 +110,7 @@ impl ProgressFile {
     pub(super) fn save(&self, folder: &Path, key: Option<&RunKey>) -> Result<()> {
         let path = folder.join(KEY);
         if key.is_none() != self.seeded {
-            return Err(Error::Internal("a run has a key from its beginning to its end, or none"));
+            return Err(Error::internal("a run has a key from its beginning to its end, or none"));
         }
         let mut text = serde_json::to_vec_pretty(&self.content(key)).in_file(&path)?;
         let mut file = AtomicFile::create_secret(&path)?;

@@ -17,9 +17,9 @@ use crate::method::{self, Observer};
 use crate::plan::Plan;
 use crate::ranks::{RankData, Ranks, Sent, SharedObserver, SharedStore, Traffic, look_at_edges};
 use crate::release::{self, Metrics, Statement};
-use crate::settings::{Checked, Direction, Order, Settings};
+use crate::settings::{Direction, Order, PublicFacts, Settings};
 use crate::vault::Vault;
-use crate::{Error, Result, memory, order};
+use crate::{Error, Remedy, Result, memory, order};
 
 /// The result of a run on several ranks, as the first rank knows it.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ impl Training<'_> {
         refuse(dataset, &asked)?;
         agree(ranks, dataset, &asked)?;
         look(ranks, dataset)?;
-        let settings = asked.on(dataset)?;
+        let settings = asked.resolve(&PublicFacts::of(dataset, &asked))?;
         if ranks.is_first() {
             order::check(dataset, &settings)?;
         }
@@ -129,39 +129,42 @@ pub fn resume_over(
 }
 
 /// Settings and data that run on one machine only, and what to do about it.
-fn refuse(dataset: &Dataset, settings: &Checked) -> Result<()> {
-    let alone = |what: String| Err(Error::Rank(what));
-    if !settings.method.recipe().trains_on_ranks() {
-        return alone(format!(
-            "the method {} runs on one machine; on several ranks use `method progap`, `method gap` or `method mlp`",
-            settings.method
+fn refuse(dataset: &Dataset, settings: &Settings) -> Result<()> {
+    let alone = |what: &'static str, remedies: &[Remedy]| {
+        Err(remedies.iter().cloned().fold(Error::rank(what), Error::remedy))
+    };
+    if !settings.method.can().ranks {
+        return Err(["progap-labels", "gap", "mlp"].into_iter().fold(
+            Error::rank(format!("the method {} runs on one machine", settings.method)),
+            |error, name| error.remedy(Remedy::set("method", name)),
         ));
     }
     if settings.shuffle {
-        return alone(
-            "`shuffle` runs on one machine: leave it out, and renumber the nodes in the file at random"
-                .into(),
-        );
+        let by_hand = Remedy::words("renumber the nodes in the file at random");
+        return alone("renumbering runs on one machine", &[Remedy::Drop("shuffle"), by_hand]);
     }
     if settings.order == Order::Tested && of_ids(dataset.node_ids(), dataset.nodes()).is_some() {
-        return alone("the nodes do not stand in the order of their ids: convert the data once more".into());
+        return alone(
+            "the nodes do not stand in the order of their ids",
+            &[Remedy::words("convert the data once more")],
+        );
     }
     if memory::bound().is_some() {
         return alone(
-            "`memory` bounds one process on one machine: leave it out, and start more ranks".into(),
+            "the bound on memory is of one process on one machine; start more ranks",
+            &[Remedy::Drop("memory")],
         );
     }
     if settings.direction != Direction::In {
         return alone(
-            "`direction` other than `in` runs on one machine: turn the edges round in the file (sources become \
-             targets), and leave it out"
-                .into(),
+            "another direction than in runs on one machine; turn the edges round in the file (sources become targets)",
+            &[Remedy::Drop("direction")],
         );
     }
     if settings.touches_edges() && dataset.graph().weights().is_some() {
         return alone(
-            "edges with weights run on one machine: train there, or convert the data again without weights"
-                .into(),
+            "edges with weights run on one machine",
+            &[Remedy::words("train there"), Remedy::words("convert the data again without weights")],
         );
     }
     Ok(())
@@ -202,7 +205,7 @@ fn pulp_level() -> [bool; 3] {
 
 /// Finds out what follows from all edges, each rank by about as many of them.
 fn look(ranks: &Ranks, dataset: &Dataset) -> Result<()> {
-    let split = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
+    let split = dataset.split().ok_or_else(|| Error::unsuitable("the data set has no split"))?;
     let borders = part::borders(dataset.graph(), split, ranks.size(), None);
     look_at_edges(dataset.graph(), ranks, borders[ranks.rank()]..borders[ranks.rank() + 1])
 }
@@ -226,7 +229,7 @@ fn go_on(
         }),
     };
     let wrong =
-        |error: &dyn std::fmt::Display| Error::Rank(format!("the first rank said nothing sensible: {error}"));
+        |error: &dyn std::fmt::Display| Error::rank(format!("the first rank said nothing sensible: {error}"));
     let bytes = told.map(|told| serde_json::to_vec(&told)).transpose().map_err(|error| wrong(&error))?;
     let mut bytes = ranks.broadcast(Sent::Agreement, bytes)?;
     let told: Told = serde_json::from_slice(&bytes).map_err(|error| wrong(&error))?;
@@ -240,12 +243,12 @@ fn randomness(told: &Told) -> Result<Randomness<AnySource>> {
         (Some(seed), None) => Ok(Randomness::from_seed(seed).erase()),
         (None, Some(key)) => {
             let mut bytes: [u8; RunKey::BYTES] =
-                key[..].try_into().map_err(|_| Error::Rank("the run's key is cut short".into()))?;
+                key[..].try_into().map_err(|_| Error::rank("the run's key is cut short"))?;
             let key = RunKey::from_bytes(&bytes);
             bytes.zeroize();
             Ok(Randomness::from_key(key).erase())
         }
-        _ => Err(Error::Internal("a run has a seed or a key, and never both")),
+        _ => Err(Error::internal("a run has a seed or a key, and never both")),
     }
 }
 
@@ -269,7 +272,7 @@ fn train(
         Some(bytes) => told.run.state(&path, bytes)?,
         None => State::default(),
     };
-    let vault = Vault::over(ranks, data, &settings, randomness)?;
+    let vault = Vault::over(ranks, data, &settings, plan.clone(), randomness)?;
     laps.lap("preparation");
     let spec = RunSpec { settings: &settings, plan: &plan, seed: told.run.model_seed };
     let mut store = SharedStore {
@@ -279,14 +282,14 @@ fn train(
         folder: path.clone(),
     };
     let mut observer = SharedObserver { ranks: ranks.clone(), first: observer };
-    let trainer = Trainer::new(vault, spec, state, &mut store, &mut observer);
+    let trainer = Trainer::new(vault, spec, state, &mut store, &mut observer)?;
     let mut fitted = method::fit(trainer)?.calibrated_by(|| data.rows(), &settings)?;
     laps.lap_with(std::mem::take(&mut fitted.stages), "evaluation");
     drop(store);
     let sent = ranks.numbers(Sent::Agreement, &ranks.sent().to_numbers())?;
     let peaks = ranks.numbers(Sent::Agreement, &[crate::cost::peak_memory()])?;
     let Some(folder) = first else {
-        // Whoever ends well knows that the release is there.
+        // Wait for rank 0 to finish writing.
         ranks.broadcast(Sent::Agreement, None)?;
         return Ok(None);
     };

@@ -18,9 +18,9 @@ use crate::order::{self, Arranged, OwnersOrder};
 use crate::plan::Plan;
 use crate::predictor::{Predictor, aggregate_name};
 use crate::release::{self, Config, Guarantee, Metrics, Predictions, Release, Statement};
-use crate::settings::{Checked, Order, Request, Settings};
+use crate::settings::{Checked, Order, PublicFacts, Request, Settings};
 use crate::vault::Vault;
-use crate::{Error, Result};
+use crate::{Error, Remedy, Result};
 
 /// A run that is about to be made: see [`train`](crate::train).
 #[must_use = "nothing is trained before `into_folder` or `in_memory`"]
@@ -111,11 +111,11 @@ impl<'t> Training<'t> {
         let randomness = match (settings.seed, key) {
             (Some(seed), _) => Randomness::from_seed(seed).erase(),
             (None, Some(key)) => Randomness::from_key(key).erase(),
-            (None, None) => return Err(Error::Internal("a run has a seed or a key")),
+            (None, None) => return Err(Error::internal("a run has a seed or a key")),
         };
         // As a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and wait.
         rayon::scope(|_| {
-            let vault = Vault::new(dataset.clone(), &settings, randomness)?;
+            let vault = Vault::open(dataset.clone(), &settings, plan.clone(), randomness)?;
             // As in a folder.
             let mut memory = InMemoryRun::alone();
             memory.watches_training = false;
@@ -126,7 +126,7 @@ impl<'t> Training<'t> {
                 state,
                 &mut memory,
                 observer,
-            );
+            )?;
             let fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
             let dataset = fitted.scaled(dataset.into())?.held()?;
             let metrics = metrics(&fitted, &settings);
@@ -161,7 +161,8 @@ impl<'t> Training<'t> {
         't: 'a,
     {
         let dataset = self.dataset;
-        let settings = self.request.settings()?.on(dataset)?;
+        let draft = self.request.settings()?;
+        let settings = draft.resolve(&PublicFacts::of(dataset, &draft))?;
         check(dataset, &settings)?;
         let observer: &'a mut dyn Observer = match self.observer {
             Some(observer) => observer,
@@ -233,7 +234,7 @@ impl Trained {
 
     /// For whom predictions are, in words; None if they may go to anyone.
     pub fn caution(&self) -> Option<&'static str> {
-        self.statement.caution(self.settings.method.recipe().aggregates_are_protected())
+        self.statement.caution(self.settings.method.can().protects_predictions)
     }
 
     /// The nodes that were trained on, without edges, in the order of the data.
@@ -300,13 +301,13 @@ impl Trained {
     pub fn save_with(&self, folder: impl AsRef<Path>, shuffle: bool, order: Order) -> Result<Release> {
         let folder = folder.as_ref();
         if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
-            return Err(Error::file(folder, "the folder is not empty; name another folder"));
+            return Err(Error::file(folder, "the folder is not empty").remedy(Remedy::NewFolder));
         }
         let mut settings = self.settings.clone().into_settings();
         (settings.shuffle, settings.order) = (settings.shuffle || shuffle, order);
         let settings = settings.checked()?;
         if let (Some(told), false, Order::Tested) = (&self.told, settings.shuffle, order) {
-            return Err(Error::Unsuitable(told.clone()));
+            return Err(Error::unsuitable(told.clone()));
         }
         let anew = match settings.shuffle && !self.settings.shuffle {
             true => Some(Arranged::new(&self.nodes, &settings)?),

@@ -38,11 +38,7 @@ macro_rules! choices {
             type Err = Error;
 
             fn from_str(text: &str) -> Result<$type> {
-                $type::ALL.iter().copied().find(|choice| choice.name() == text).ok_or_else(|| Error::Setting {
-                    name: $setting,
-                    value: text.into(),
-                    expected: [$($name),+].join(", "),
-                })
+                $type::ALL.iter().copied().find(|choice| choice.name() == text).ok_or_else(|| Error::out_of_range($setting, text, [$($name),+].join(", ")))
             }
         }
     };
@@ -61,18 +57,43 @@ choices! { "level",
 }
 
 choices! { "messages",
-    /// What a node sends to its receivers, in the methods progap and views.
+    /// What a node sends to its receivers, in the methods progap-labels and progap-views.
     Messages {
         /// What the newest base network makes of the node, as published.
         Embeddings = "embeddings",
         /// What is known about the node's class: its label if it is a training node, else the probabilities that the stage
         /// before gives.
         Labels = "labels",
-        /// Labels first. If they did not help, in the method progap embeddings of what came of them, in the method views
-        /// structure; not at node level, where the labels that tell are private.
+        /// Labels first. If they did not help, in the method progap-labels embeddings of what came of them, in the method progap-views
+        /// features or structure; not at node level, where the labels that tell are private.
         Auto = "auto",
-        /// Labels first, then whom a node knows: what came of the messages before. In the method views.
+        /// Labels first, then whom a node knows: what came of the messages before. In the method progap-views.
         Structure = "structure",
+        /// Labels first, then the features of the node. In the method progap-views, on tables of few columns.
+        Features = "features",
+    }
+}
+
+impl FeatureLearning {
+    pub(super) fn gradients() -> FeatureLearning {
+        FeatureLearning::Gradients
+    }
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub(super) fn is_gradients(&self) -> bool {
+        *self == FeatureLearning::Gradients
+    }
+}
+
+choices! { "feature learning",
+    /// How features are learnt at node level, in the method progap-views.
+    FeatureLearning {
+        /// By noisy gradients of a network, once.
+        Gradients = "gradients",
+        /// From one noisy table of the sums of each class.
+        Table = "table",
+        /// By noisy gradients of networks that read the sums, too, stage by stage, as in the method progap-labels; then every receiver counts the same.
+        Stages = "stages",
     }
 }
 
@@ -83,7 +104,7 @@ choices! { "direction",
         In = "in",
         /// Those that they point to, where edges mean something the other way round, as in citations.
         Out = "out",
-        /// Both, each with messages and noise of its own; in the method views.
+        /// Both, each with messages and noise of its own; in the method progap-views.
         Both = "both",
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{FromSizes, Level, Method, Settings};
+use super::{Level, MethodKind, Settings, heuristics};
 use crate::{Error, Result};
 
 /// The values that a setting can have.
@@ -36,15 +36,18 @@ pub enum Scope {
 /// Why a setting decides nothing in a run with these settings; `None` where it does.
 pub(super) type Need = fn(&Settings) -> Option<&'static str>;
 
+/// Whether something is true of a run with these settings.
+pub(super) type Costs = fn(&Settings) -> bool;
+
 /// One setting: its name, what it can be, and what is said about it.
 ///
 /// ```
-/// use progap::settings::{Declaration, Level, Method, Settings};
+/// use progap::settings::{Declaration, Level, MethodKind, Settings};
 ///
 /// let clip = Declaration::find("clip")?;
 /// assert_eq!(clip.help, "Norm to which gradients are clipped");
-/// assert_eq!(clip.default(Method::Progap, Level::Node), Some(1.0.into()));
-/// assert_eq!(clip.default(Method::Progap, Level::Edge), None, "it decides nothing there");
+/// assert_eq!(clip.default(MethodKind::ProgapLabels, Level::Node), Some(1.0.into()));
+/// assert_eq!(clip.default(MethodKind::ProgapLabels, Level::Edge), None, "it decides nothing there");
 ///
 /// let mut settings = Settings::new(Level::Node);
 /// clip.set(&mut settings, 0.5.into())?;
@@ -85,6 +88,8 @@ pub struct About {
     pub offered: bool,
     /// Whether it is part of the budget, which is compared by also where it decides nothing.
     pub budget: bool,
+    /// Whether queries or their noise depend on it in a run with these settings.
+    pub(super) costs: Costs,
     pub(super) range: Option<(f64, f64)>,
     pub(super) needs: &'static [Need],
 }
@@ -98,6 +103,7 @@ impl About {
             alias: None,
             offered: true,
             budget: false,
+            costs: |_| false,
             range: None,
             needs: &[],
         }
@@ -128,6 +134,11 @@ impl About {
 
     pub(super) const fn needs(self, needs: &'static [Need]) -> About {
         About { needs, ..self }
+    }
+
+    /// Queries or their noise depend on it where this is true.
+    pub(super) const fn costs(self, costs: Costs) -> About {
+        About { costs, ..self }
     }
 
     /// Chosen by other means than its name.
@@ -187,10 +198,10 @@ impl<T: SettingType<Given = T>> SettingType for Option<T> {
     }
 }
 
-impl SettingType for Method {
-    type Given = Method;
+impl SettingType for MethodKind {
+    type Given = MethodKind;
     const KIND: Kind =
-        Kind::Choice(|| Method::ALL.iter().map(|method| (method.name(), method.entry().what)).collect());
+        Kind::Choice(|| MethodKind::ALL.iter().map(|method| (method.name(), method.spec().what)).collect());
 }
 
 impl Declaration {
@@ -203,7 +214,7 @@ impl Declaration {
         Settings::declarations().iter().find(|declaration| declaration.name == wanted).ok_or_else(|| {
             let offered = Settings::declarations().iter().filter(|known| known.about.offered);
             let known: Vec<&str> = offered.map(|known| known.name).collect();
-            Error::Unsuitable(format!("there is no setting {name:?}; there are {}", known.join(", ")))
+            Error::unsuitable(format!("there is no setting {name:?}; there are {}", known.join(", ")))
         })
     }
 
@@ -226,16 +237,15 @@ impl Declaration {
             Value::String(auto) if auto == "auto" && self.optional => Value::Null,
             other => other,
         };
-        settings.from_sizes.close(self.name);
         // JSON that was read from text has whole numbers where a number may be meant, which serde takes for either.
         (self.write)(settings, value.clone()).map_err(|_| {
             let name = self.name;
             // JSON has no such numbers: they come as text.
             if let (Some(number), Some((low, high))) = (not_finite(&value), self.about.range) {
                 let expected = format!("{} to {high}", short_number(low));
-                return Error::Setting { name, value: number.to_string(), expected };
+                return Error::out_of_range(name, number, expected);
             }
-            Error::Unsuitable(format!("the setting {name} cannot be {value}: give {}", self.expected()))
+            Error::unsuitable(format!("the setting {name} cannot be {value}: give {}", self.expected()))
         })
     }
 
@@ -259,7 +269,7 @@ impl Declaration {
         };
         value.ok_or_else(|| {
             let name = self.name;
-            Error::Unsuitable(format!("the setting {name} cannot be {text:?}: give {}", self.expected()))
+            Error::unsuitable(format!("the setting {name} cannot be {text:?}: give {}", self.expected()))
         })
     }
 
@@ -278,34 +288,14 @@ impl Declaration {
         if self.optional { format!("{values}, or auto") } else { values }
     }
 
-    /// Whether public sizes decide it where nobody gives it, see [`Settings::by_sizes`].
-    pub fn follows_from_sizes(&self) -> bool {
-        let mut all = FromSizes::ALL;
-        all.close(self.name);
-        all != FromSizes::ALL
-    }
-
-    /// Values other than that of some settings, to see what depends on it.
-    pub(super) fn other_values(&self, settings: &Settings) -> Vec<Value> {
-        let now = self.get(settings);
-        let within = |value: &f64| self.about.range.is_none_or(|(low, high)| (low..=high).contains(value));
-        let near = |number: f64| {
-            let middle = self.about.range.map(|(low, high)| f64::midpoint(low, high));
-            let near = [2.0 * number, number / 2.0, number + 1.0, number - 1.0];
-            near.into_iter().chain(middle).filter(within)
-        };
-        let others: Vec<Value> = match self.kind {
-            Kind::Switch => vec![true.into(), false.into()],
-            Kind::Choice(all) => all().into_iter().map(|(name, _)| name.into()).collect(),
-            Kind::Whole => now.as_f64().into_iter().flat_map(near).map(|near| (near as u64).into()).collect(),
-            Kind::Number => now.as_f64().into_iter().flat_map(near).map(Value::from).collect(),
-        };
-        others.into_iter().filter(|other| *other != now).collect()
+    /// Whether public facts can decide it where nobody gives it, see [`Draft`](super::Draft).
+    pub fn follows_from_facts(&self) -> bool {
+        heuristics::FOLLOWING.contains(&self.name)
     }
 
     /// Its default for a method at a level; `None` where it decides nothing, or the method has no such level.
-    pub fn default(&self, method: Method, level: Level) -> Option<Value> {
-        let has_level = method.entry().levels.contains(&level);
+    pub fn default(&self, method: MethodKind, level: Level) -> Option<Value> {
+        let has_level = method.spec().levels.contains(&level);
         let settings = has_level.then(|| Settings::of(method, level))?;
         let decides = settings.without_effect(self.name).is_none();
         decides.then(|| self.get(&settings))
@@ -325,7 +315,7 @@ pub(crate) fn within(name: &'static str, value: f64, low: f64, high: f64) -> Res
         return Ok(());
     }
     let expected = format!("{} to {high}", short_number(low));
-    Err(Error::Setting { name, value: value.to_string(), expected })
+    Err(Error::out_of_range(name, value, expected))
 }
 
 fn not_finite(value: &Value) -> Option<f64> {
@@ -338,8 +328,9 @@ fn short_number(value: f64) -> String {
 
 /// Declares all settings: the struct with its defaults, what is known of each, and the front door's ways to give it.
 ///
-/// An entry is: documentation, whose first paragraph is the help text; where it belongs ([`Scope`], in small letters; `plain`
-/// for what has no builder); the name and type; the default, which may look at the level; and how it is offered.
+/// An entry is: documentation, whose first paragraph is the help text; where it belongs ([`Scope`], in small letters;
+/// `plain` for what has no builder); the name and type; the default, which may look at the level; and how it is
+/// offered.
 macro_rules! settings {
     (for $level:ident: $(
         $(#[doc = $doc:literal])+

@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::declaration::{About, Declaration, Need, Scope, SettingType, settings};
+use super::declaration::{About, Costs, Declaration, Need, Scope, SettingType, settings};
 use super::request::{Edge, Node, Unprotected};
 use super::{
     Accounting, Bounding, Calibration, ClassWeights, Combination, DELTAS, DeltaRule, Direction, EPSILONS,
-    FromSizes, Level, Messages, Method, Metric, Nonlinearity, Order, Scaling, Selection,
+    FeatureLearning, Level, Messages, MethodKind, Metric, Nonlinearity, Order, Scaling, Selection,
 };
 use crate::method;
 
@@ -17,46 +17,42 @@ const PRIVACY: About = About::under("Privacy");
 
 settings! { for level:
     /// How the model is trained
-    everywhere method: Method = Method::Progap, About::FIRST.short('m');
+    everywhere method: MethodKind = MethodKind::Progap, About::FIRST.short('m').costs(ALWAYS);
 
     /// What is private: nothing, edges, or whole records of nodes
-    plain level: Level = level, About::FIRST;
+    plain level: Level = level, About::FIRST.costs(ALWAYS);
 
-    /// Protect a friendship (both directions) rather than one direction of it
-    edge_plain undirected: bool = false, PRIVACY.not_offered().needs(&[COSTS]);
+    /// Protect undirected edges (both directions) rather than one direction
+    edge_plain undirected: bool = false, PRIVACY.not_offered().needs(&[COSTS]).costs(ALWAYS);
 
-    /// `undirected` follows from the graph, see [`Settings::for_graph`]. Whether the graph is symmetric then counts as public,
+    /// `undirected` follows from the graph, see [`Draft::resolve`](super::Draft::resolve). Whether the graph is symmetric then counts as public,
     /// and the statement says so
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    edge_plain unit_from_data: bool = false, PRIVACY.not_offered();
+    edge_plain unit_from_data: bool = false, PRIVACY.not_offered().costs(ALWAYS);
 
     /// Privacy budget
     private_plain epsilon: Option<f64> = match level {
         Level::None => None,
         Level::Edge => Some(1.0),
         Level::Node => Some(8.0),
-    }, About::FIRST.short('e').within(*EPSILONS.start(), *EPSILONS.end()).needs(&[COSTS]).budget();
+    }, About::FIRST.short('e').within(*EPSILONS.start(), *EPSILONS.end()).needs(&[COSTS]).costs(ALWAYS).budget();
 
-    /// Probability that the guarantee fails, or `auto`: at most a tenth of one over the number of records
+    /// DP delta, or `auto`: at most 1/(10 n) for n records
     private delta: Option<f64> = None,
-        About::FIRST.within(*DELTAS.start(), *DELTAS.end()).needs(&[COSTS]).budget();
-
-    /// Which settings follow from public sizes, see [`Settings::for_sizes`]
-    #[serde(default, skip_serializing_if = "FromSizes::are_none")]
-    plain from_sizes: FromSizes = FromSizes::default(), TRAINING.not_offered();
+        About::FIRST.within(*DELTAS.start(), *DELTAS.end()).needs(&[COSTS]).costs(ALWAYS).budget();
 
     /// By which rule delta is chosen where it is not given
     #[serde(default = "DeltaRule::published", skip_serializing_if = "DeltaRule::is_published")]
-    private_plain delta_rule: DeltaRule = DeltaRule::Records, PRIVACY.not_offered();
+    private_plain delta_rule: DeltaRule = DeltaRule::Records, PRIVACY.not_offered().costs(ALWAYS);
 
     /// Number of aggregations over the graph
-    everywhere depth: usize = 2, MODEL.short('k').within(0.0, 50.0);
+    everywhere depth: usize = 2, MODEL.short('k').within(0.0, 50.0).costs(ASKED_EACH_TIME);
 
     /// Along which edges a node receives
     #[serde(default = "Direction::along", skip_serializing_if = "Direction::is_in")]
-    everywhere direction: Direction = Direction::In, MODEL.needs(&[SOME_DEPTH]);
+    everywhere direction: Direction = Direction::In, MODEL.needs(&[SOME_DEPTH]).costs(BOTH_DIRECTIONS);
 
-    /// What a node sends, in the methods progap and views: auto is labels, or something else where labels do not help; embeddings
+    /// What a node sends, in the methods progap-labels and progap-views: auto is labels, or something else where labels do not help; embeddings
     /// come with the defaults of the method gap
     everywhere messages: Messages = Messages::Embeddings, MODEL.needs(&[SOME_DEPTH]);
 
@@ -89,26 +85,34 @@ settings! { for level:
 
     /// Epochs in each stage
     everywhere epochs: usize = if level == Level::Node { 10 } else { 100 },
-        TRAINING.words("number of epochs").within(1.0, 1e6);
+        TRAINING.words("number of epochs").within(1.0, 1e6).costs(AT_NODE_LEVEL);
 
-    /// Epochs over which the loss has to fall: a stage in which it does not, by one in two hundred, stops; 0: no stage does
+    /// Early-stopping patience in epochs (0.5 % relative improvement); 0 disables it
     #[serde(default, skip_serializing_if = "never_stops")]
     everywhere patience: usize = 0, TRAINING.within(0.0, 1e6).needs(&[KNOWN_LOSS]);
 
     /// Expected batch size; at other levels a batch is the whole training set
-    node batch_size: usize = 256, TRAINING.within(1.0, 1e9);
+    node batch_size: usize = 256, TRAINING.within(1.0, 1e9).costs(ALWAYS);
 
     /// Norm to which gradients are clipped
-    node clip: f64 = 1.0, TRAINING.within(1e-9, 1e9);
+    node clip: f64 = 1.0, TRAINING.within(1e-9, 1e9).costs(ALWAYS);
+
+    /// How features are learnt, in the method progap-views; by default what suits the public sizes
+    #[serde(default = "FeatureLearning::gradients", skip_serializing_if = "FeatureLearning::is_gradients")]
+    node feature_learning: FeatureLearning = FeatureLearning::Gradients, TRAINING.costs(ALWAYS);
+
+    /// How much of what its senders may say a training node gets, in the method progap-views, where a node that is predicted gets 1
+    #[serde(default = "known_weight", skip_serializing_if = "is_known_weight")]
+    node known_weight: f64 = known_weight(), PRIVACY.within(0.0625, 1.0).needs(&[AGGREGATES_ALONE]);
 
     /// How a sender's influence is bounded
-    node bounding: Bounding = Bounding::Weight, PRIVACY.needs(&[SENDERS]);
+    node bounding: Bounding = Bounding::Weight, PRIVACY.needs(&[SENDERS]).costs(ALWAYS);
 
     /// Square of a sender's largest influence; with sampling its largest number of edges
-    node max_degree: u32 = 100, PRIVACY.within(1.0, 1e9).needs(&[SENDERS]);
+    node max_degree: u32 = 100, PRIVACY.within(1.0, 1e9).needs(&[SENDERS]).costs(ALWAYS);
 
     /// Noise of gradients relative to that of aggregations
-    node gradient_noise_ratio: f64 = 1.0, PRIVACY.alias("ratio").within(1e-3, 1e3).needs(&[AGGREGATES]);
+    node gradient_noise_ratio: f64 = 1.0, PRIVACY.alias("ratio").within(1e-3, 1e3).needs(&[AGGREGATES]).costs(ALWAYS);
 
     /// Which epoch of a stage is kept
     everywhere selection: Selection =
@@ -120,11 +124,11 @@ settings! { for level:
 
     /// How much classes count in training
     #[serde(default = "ClassWeights::even", skip_serializing_if = "ClassWeights::are_even")]
-    everywhere class_weights: ClassWeights = ClassWeights::Even, TRAINING;
+    everywhere class_weights: ClassWeights = ClassWeights::Even, TRAINING.costs(AT_NODE_LEVEL);
 
     /// How number columns without declared bounds are brought to scale; noisy by default where there are enough nodes for it
     #[serde(default = "Scaling::single", skip_serializing_if = "Scaling::is_single")]
-    node scaling: Scaling = Scaling::Single, PRIVACY.needs(&[COUNTS]);
+    node scaling: Scaling = Scaling::Single, PRIVACY.needs(&[COUNTS]).costs(ALWAYS);
 
     /// How probabilities are calibrated
     #[serde(default = "Calibration::off", skip_serializing_if = "Calibration::is_off")]
@@ -132,7 +136,7 @@ settings! { for level:
         if level == Level::Node { Calibration::Off } else { Calibration::Temperature }, TRAINING;
 
     /// By which theorem noise is chosen
-    private accounting: Accounting = Accounting::Best, PRIVACY.needs(&[NOT_PURE, COSTS]);
+    private accounting: Accounting = Accounting::Best, PRIVACY.needs(&[NOT_PURE, COSTS]).costs(ALWAYS);
 
     /// Whether anyone may know the order in which the data lists nodes; a release of an order that tells edges is refused otherwise
     #[serde(default = "Order::tested", skip_serializing_if = "Order::is_tested")]
@@ -147,25 +151,48 @@ settings! { for level:
     everywhere seed: Option<u64> = None, PRIVACY.not_offered();
 }
 
+/// Wherever it decides anything.
+const ALWAYS: Costs = |_| true;
+
+/// Where steps of training are among what is asked.
+const AT_NODE_LEVEL: Costs = |settings| settings.level == Level::Node;
+
+/// Where each aggregation is a query of its own.
+const ASKED_EACH_TIME: Costs = |settings| !settings.method.can().mixes_rows;
+
+/// Where each direction is a query of its own.
+const BOTH_DIRECTIONS: Costs = |settings| settings.method.can().both_directions;
+
+fn known_weight() -> f64 {
+    0.35
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_known_weight(weight: &f64) -> bool {
+    *weight == known_weight()
+}
+
+/// A run with sums over the graph.
+const AGGREGATES_ALONE: Need =
+    |settings| (method::aggregations(settings) == 0).then_some("this run has no noisy aggregation");
+
 /// A run in which something costs budget.
 const COSTS: Need = |settings| {
     let free = settings.level == Level::Edge && !settings.touches_edges();
-    free.then_some("this run uses no edge, so it costs nothing at `level edge`")
+    free.then_some("this run uses no edge, so it costs nothing at level edge")
 };
 
 /// A run with at least one stage after the first.
 const SOME_DEPTH: Need = |settings| match settings.depth {
-    0 if settings.method.recipe().check(&Settings { depth: 1, ..settings.clone() }).is_err() => {
-        Some("this run uses no edge")
-    }
-    0 => Some("it needs a `depth` of at least 1"),
+    0 if !settings.method.can().uses_edges => Some("this run uses no edge"),
+    0 => Some("it needs a depth of at least 1"),
     _ => None,
 };
 
 /// A run whose losses are no secret.
 const KNOWN_LOSS: Need = |settings| {
     (settings.level == Level::Node)
-        .then_some("losses are private at `level node`, where the number of steps is part of the guarantee")
+        .then_some("losses are private at level node, where the number of steps is part of the guarantee")
 };
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
@@ -175,21 +202,20 @@ fn never_stops(patience: &usize) -> bool {
 
 /// A run whose plan can hold noisy counts.
 const COUNTS: Need =
-    |settings| (!settings.method.recipe().takes_counts()).then_some("this method has no noisy counts");
+    |settings| (!settings.method.can().histograms).then_some("this method has no noisy counts");
 
 /// A run in which validation nodes choose.
 const SELECTS: Need = |settings| match (settings.level, settings.selection) {
     (Level::Node, _) => {
-        Some("labels of validation nodes are private at `level node`, so nothing is chosen by them")
+        Some("labels of validation nodes are private at level node, so nothing is chosen by them")
     }
-    (_, Selection::LastEpoch) => Some("it chooses by validation nodes, and `selection last-epoch` does not"),
+    (_, Selection::LastEpoch) => Some("it chooses by validation nodes, and selection last-epoch does not"),
     _ => None,
 };
 
 /// A run in which nodes send anything.
 const SENDERS: Need = |settings| {
-    let sends = settings.method.recipe().reads_senders() || method::aggregations(settings) > 0;
-    (!sends).then_some("it bounds what a node sends, and this run uses no edge")
+    (!settings.touches_edges()).then_some("it bounds what a node sends, and this run uses no edge")
 };
 
 /// A run with noisy aggregations.
@@ -201,6 +227,9 @@ const AGGREGATES: Need = |settings| {
 
 /// A guarantee with a delta.
 const NOT_PURE: Need = |settings| {
-    let pure = settings.method.recipe().is_pure();
-    pure.then_some("this method has a delta of zero, for which there is one way to account")
+    settings
+        .method
+        .can()
+        .is_pure
+        .then_some("this method has a delta of zero, for which there is one way to account")
 };

@@ -3,14 +3,15 @@
 use serde_json::Value;
 
 use super::declaration::Declaration;
-use super::{Level, Method};
+use super::{Level, MethodKind};
 use crate::method::catalogue::{default_level, default_method};
 
 /// A method at a level, and what a setting is there.
-type Default = (Method, Level, String);
+type Default = (MethodKind, Level, String);
 
 impl Declaration {
-    /// The defaults in one line, such as "100; 10 at level node; 20 for dp-gnn": what most runs have, and where it is another.
+    /// The defaults in one line, such as "100; 10 at level node; 20 for dp-gnn": what most runs have, and where it is
+    /// another.
     ///
     /// ```
     /// use progap::settings::Declaration;
@@ -29,9 +30,9 @@ impl Declaration {
         let all: Vec<Default> = match self.name {
             "level" => {
                 let usual = |&method| (method, default_level(method), default_level(method).to_string());
-                Method::ALL.iter().map(usual).collect()
+                MethodKind::ALL.iter().map(usual).collect()
             }
-            _ => Method::ALL
+            _ => MethodKind::ALL
                 .iter()
                 .flat_map(|&method| Level::ALL.iter().map(move |&level| (method, level)))
                 .filter_map(|(method, level)| Some((method, level, shown(&self.default(method, level)?))))
@@ -72,7 +73,7 @@ fn described(rule: &str, all: &[Default]) -> String {
     }
     let expected = |level: Level| by_level.iter().find(|(known, _)| *known == level).map_or(rule, |(_, v)| v);
     let mut exceptions: Vec<(String, Vec<String>)> = Vec::new();
-    for &method in Method::ALL {
+    for &method in MethodKind::ALL {
         let own: Vec<&Default> = all.iter().filter(|cell| cell.0 == method).collect();
         let strange: Vec<&&Default> = own.iter().filter(|cell| cell.2 != expected(cell.1)).collect();
         let Some(first) = strange.first() else { continue };
@@ -106,13 +107,13 @@ mod tests {
     #[test]
     fn the_line_says_what_the_registry_has() {
         let of = |name: &str| Declaration::find(name).expect("a setting").defaults();
-        assert_eq!(of("method"), "views; progap at level node");
+        assert_eq!(of("method"), "progap-views; progap-labels at level node");
         assert_eq!(of("level"), "edge; none for sage; node for dp-gnn");
         assert_eq!(of("epsilon"), "1; 8 at level node");
         assert_eq!(of("delta"), "auto");
-        assert_eq!(of("messages"), "auto; labels for progap at level node");
-        assert_eq!(of("batch_size"), "256; 512 for progap; 2048 for dp-gnn");
-        assert_eq!(of("hidden"), "16; 8 for views at level edge");
+        assert_eq!(of("messages"), "auto; labels for progap-labels at level node");
+        assert_eq!(of("batch_size"), "256; 512 for progap-labels; 2048 for dp-gnn");
+        assert_eq!(of("hidden"), "16; 8 for progap-views at level edge");
         assert_eq!(of("encoder_layers"), "2");
         assert_eq!(of("layerwise"), "off");
         // The defaults of the method and of the level say nothing of the others.
@@ -120,7 +121,7 @@ mod tests {
             Settings::declarations().iter().filter(|setting| !["method", "level"].contains(&setting.name))
         {
             let line = declaration.defaults();
-            for &method in Method::ALL {
+            for &method in MethodKind::ALL {
                 for &level in Level::ALL {
                     let value = declaration.default(method, level).map(|value| shown(&value));
                     assert!(value.is_none_or(|value| line.contains(&value)), "{}: {line}", declaration.name);

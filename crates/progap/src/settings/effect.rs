@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use super::declaration::{Declaration, Scope};
-use super::{Level, Method, Settings};
+use super::{Level, MethodKind, Settings};
 use crate::method::catalogue;
-use crate::plan::{self, PublicSizes};
 
 impl Settings {
     /// Why a setting, by its name in config.toml, decides nothing in a run with these settings; `None` where it does.
@@ -14,18 +13,18 @@ impl Settings {
     /// use progap::settings::{Level, Settings};
     ///
     /// let why = Settings::new(Level::Edge).without_effect("clip").unwrap();
-    /// assert_eq!(why, "it belongs to `level node`");
+    /// assert_eq!(why, "it belongs to level node");
     /// assert_eq!(Settings::new(Level::Node).without_effect("clip"), None);
     /// ```
     pub fn without_effect(&self, name: &str) -> Option<Cow<'static, str>> {
         let declaration = Declaration::find(name).ok()?;
         let owners = owners(declaration.name);
         if !owners.is_empty() && !owners.contains(&self.method) {
-            let names: Vec<String> = owners.iter().map(|owner| format!("`method {owner}`")).collect();
+            let names: Vec<String> = owners.iter().map(|owner| format!("the method {owner}")).collect();
             return Some(format!("it belongs to {}", names.join(" and ")).into());
         }
-        if self.method.recipe().ignored_settings().contains(&declaration.name) {
-            return Some(format!("`method {}` is fitted without it", self.method).into());
+        if self.method.spec().ignored.contains(&declaration.name) {
+            return Some(format!("the method {} is fitted without it", self.method).into());
         }
         let why = out_of_scope(self, declaration.scope)
             .or_else(|| declaration.about.needs.iter().find_map(|need| need(self)));
@@ -34,29 +33,15 @@ impl Settings {
 
     /// Why what is said about the edges of a graph decides nothing in a run with these settings; `None` where it does.
     pub fn edges_without_effect(&self) -> Option<&'static str> {
-        let reads = self.touches_edges() || catalogue::mixes_rows(self.method);
+        let reads = self.touches_edges() || self.method.can().mixes_rows;
         (!reads).then_some("this run uses no edge")
     }
 
-    /// Why a setting decides nothing of what a run with these settings asks and of the noise that it needs; `None` where it does, or
-    /// where no other value can be tried.
-    pub fn without_cost(&self, name: &str, sizes: PublicSizes) -> Option<&'static str> {
+    /// Why a setting decides nothing of what a run with these settings asks and of the noise that it needs; `None`
+    /// where it does.
+    pub fn without_cost(&self, name: &str) -> Option<&'static str> {
         let declaration = Declaration::find(name).ok()?;
-        if ["method", "level", "epsilon", "delta", "accounting"].contains(&declaration.name) {
-            return None;
-        }
-        let asks = |settings: &Settings| {
-            plan::asked(settings, sizes).ok().map(|asked| (asked, plan::unit(settings)))
-        };
-        let now = asks(self)?;
-        let mut tried = declaration.other_values(self).into_iter().filter_map(|value| {
-            let mut other = self.clone();
-            declaration.set(&mut other, value).ok()?;
-            asks(&other)
-        });
-        let first = tried.next()?;
-        (first == now && tried.all(|other| other == now))
-            .then_some("neither queries nor their noise depend on it")
+        (!(declaration.about.costs)(self)).then_some("neither queries nor their noise depend on it")
     }
 }
 
@@ -68,17 +53,17 @@ fn out_of_scope(settings: &Settings, scope: Scope) -> Option<&'static str> {
     match (scope, settings.level) {
         (Scope::Everywhere, _) | (Scope::Edge, Level::Edge) | (Scope::Node, Level::Node) => None,
         (Scope::Private, Level::Edge | Level::Node) => None,
-        (Scope::Private, Level::None) => Some("at `level none` nothing is accounted for"),
-        (Scope::Edge, _) => Some("it belongs to `level edge`"),
-        (Scope::Node, _) if node_level => Some("it belongs to `level node`"),
-        (Scope::Node, _) => Some("it belongs to `level node`, which this method does not have"),
+        (Scope::Private, Level::None) => Some("at level none nothing is accounted for"),
+        (Scope::Edge, _) => Some("it belongs to level edge"),
+        (Scope::Node, _) if node_level => Some("it belongs to level node"),
+        (Scope::Node, _) => Some("it belongs to level node, which this method does not have"),
     }
 }
 
 /// The methods that alone have a setting; none where all have it.
-fn owners(name: &str) -> Vec<Method> {
-    let owns = |method: &Method| method.recipe().own_settings().contains(&name);
-    Method::ALL.iter().copied().filter(owns).collect()
+fn owners(name: &str) -> Vec<MethodKind> {
+    let owns = |method: &MethodKind| method.spec().own.contains(&name);
+    MethodKind::ALL.iter().copied().filter(owns).collect()
 }
 
 #[cfg(test)]
@@ -91,7 +76,7 @@ mod tests {
     fn what_is_without_effect_on_noise_leaves_the_plan_as_it_is() {
         use crate::plan::Plan;
         use crate::settings::{Accounting, Bounding};
-        let sizes = PublicSizes::EXAMPLE;
+        let sizes = crate::settings::PublicFacts::EXAMPLE;
         type Change = fn(Settings) -> Settings;
         let changes: [(&str, Change); 6] = [
             ("clip", |s| Settings { clip: 0.5, ..s }),
@@ -132,17 +117,17 @@ mod tests {
     fn what_costs_nothing_is_told_from_what_does() {
         let costs = |method, level, name: &str| {
             let settings = Settings { epochs: 2, batch_size: 200, ..Settings::of(method, level) };
-            settings.without_cost(name, PublicSizes::EXAMPLE).is_none()
+            settings.without_cost(name).is_none()
         };
         for name in ["hidden", "epochs", "learning_rate", "jk", "dropout", "layerwise"] {
-            assert!(!costs(Method::Progap, Level::Edge, name), "{name}");
+            assert!(!costs(MethodKind::ProgapLabels, Level::Edge, name), "{name}");
         }
         for name in ["depth", "undirected", "epsilon", "accounting", "delta"] {
-            assert!(costs(Method::Progap, Level::Edge, name), "{name}");
+            assert!(costs(MethodKind::ProgapLabels, Level::Edge, name), "{name}");
         }
         // One way or the other costs the same; both are two queries.
-        assert!(!costs(Method::Progap, Level::Edge, "direction"));
-        assert!(costs(Method::Views, Level::Edge, "direction"));
+        assert!(!costs(MethodKind::ProgapLabels, Level::Edge, "direction"));
+        assert!(costs(MethodKind::ProgapViews, Level::Edge, "direction"));
         for name in [
             "depth",
             "epochs",
@@ -152,9 +137,9 @@ mod tests {
             "gradient_noise_ratio",
             "class_weights",
         ] {
-            assert!(costs(Method::Progap, Level::Node, name), "{name}");
+            assert!(costs(MethodKind::ProgapLabels, Level::Node, name), "{name}");
         }
-        assert!(!costs(Method::Progap, Level::Node, "hidden"));
+        assert!(!costs(MethodKind::ProgapLabels, Level::Node, "hidden"));
     }
 
     #[test]
@@ -163,21 +148,25 @@ mod tests {
             let why = settings.without_effect(name).unwrap_or("it has an effect".into());
             assert!(why.contains(part), "{name}: {why}");
         };
-        let progap = Settings::of(Method::Progap, Level::Edge);
-        says(&progap, "encoder_layers", "`method gap`");
-        says(&Settings::of(Method::Gap, Level::Edge), "messages", "`method progap` and `method views`");
-        says(&Settings::of(Method::Mlp, Level::Node), "max_degree", "no edge");
-        says(&Settings::of(Method::DpGnn, Level::Node), "gradient_noise_ratio", "no noisy aggregation");
-        says(&Settings::of(Method::EdgeRand, Level::Edge), "clip", "does not have");
-        says(&Settings::of(Method::EdgeRand, Level::Edge), "accounting", "delta of zero");
-        says(&Settings::of(Method::Mlp, Level::Edge), "epsilon", "costs nothing");
-        says(&Settings::of(Method::Mlp, Level::Edge), "undirected", "uses no edge");
-        says(&progap, "clip", "`level node`");
-        let reads_no_edge = |method: &&Method| {
+        let progap = Settings::of(MethodKind::ProgapLabels, Level::Edge);
+        says(&progap, "encoder_layers", "the method gap");
+        says(
+            &Settings::of(MethodKind::Gap, Level::Edge),
+            "messages",
+            "the method progap-labels and the method progap-views",
+        );
+        says(&Settings::of(MethodKind::Mlp, Level::Node), "max_degree", "no edge");
+        says(&Settings::of(MethodKind::DpGnn, Level::Node), "gradient_noise_ratio", "no noisy aggregation");
+        says(&Settings::of(MethodKind::EdgeRand, Level::Edge), "clip", "does not have");
+        says(&Settings::of(MethodKind::EdgeRand, Level::Edge), "accounting", "delta of zero");
+        says(&Settings::of(MethodKind::Mlp, Level::Edge), "epsilon", "costs nothing");
+        says(&Settings::of(MethodKind::Mlp, Level::Edge), "undirected", "uses no edge");
+        says(&progap, "clip", "level node");
+        let reads_no_edge = |method: &&MethodKind| {
             let level = catalogue::default_level(**method);
             Settings::of(**method, level).edges_without_effect().is_some()
         };
-        assert_eq!(Method::ALL.iter().filter(reads_no_edge).collect::<Vec<_>>(), [&Method::Mlp]);
+        assert_eq!(MethodKind::ALL.iter().filter(reads_no_edge).collect::<Vec<_>>(), [&MethodKind::Mlp]);
         for name in
             ["depth", "hidden", "epochs", "learning_rate", "messages", "accounting", "epsilon", "delta"]
         {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::declaration::Declaration;
-use super::{Checked, ClassWeights, Level, Messages, Method, Metric, Settings};
-use crate::method::catalogue::{PUBLISHED, default_level, default_method, entry, method_for};
+use super::{Checked, ClassWeights, Draft, Level, MethodKind, Metric, Settings};
+use crate::method::catalogue::{OF_BATCHES, PUBLISHED, default_level, default_method, entry, method_for};
 use crate::{Error, Result};
 
 /// A setting by name, and its new value.
@@ -41,7 +41,7 @@ enum Start {
     /// The published settings.
     Published,
     /// These.
-    From(Box<Settings>),
+    From(Box<Draft>),
 }
 
 impl Request {
@@ -66,7 +66,7 @@ impl Request {
 
     /// The same under the guarantee that experiments compare by, see [`Settings::with_published_guarantee`].
     #[must_use]
-    pub(crate) fn with_published_guarantee(self) -> Request {
+    pub fn with_published_guarantee(self) -> Request {
         Request { published_guarantee: true, ..self }
     }
 
@@ -97,10 +97,10 @@ impl Request {
         if let Ok(all) = serde_json::from_value::<Settings>(values.into()) {
             request = Request::from(all);
         }
-        let settings = request.resolved()?;
-        settings.checked()?;
+        let settings = request.draft()?;
+        settings.check()?;
         if let Some((setting, why)) = settings.chosen_in_vain() {
-            return Err(Error::NoEffect { name: setting.name, why });
+            return Err(Error::no_effect(setting.name, why));
         }
         request.changes.retain(|(name, _)| {
             Declaration::find(name).is_ok_and(|setting| settings.without_effect(setting.name).is_none())
@@ -119,7 +119,7 @@ impl Request {
     /// # Errors
     /// Names that no setting has, and values that one cannot have.
     pub fn level(&self) -> Result<Level> {
-        Ok(self.resolved()?.level)
+        Ok(self.draft()?.level)
     }
 
     /// The settings.
@@ -127,8 +127,8 @@ impl Request {
     /// # Errors
     /// Names that no setting has, values that one cannot have, settings that contradict each other, and settings that were asked for
     /// and decide nothing.
-    pub fn settings(&self) -> Result<Checked> {
-        let settings = self.resolved()?;
+    pub fn settings(&self) -> Result<Draft> {
+        let settings = self.draft()?;
         for name in self.names() {
             // At a private level alone: without one there is nothing that it could be a budget of.
             let asked = self.any_cost && settings.level != Level::None;
@@ -136,18 +136,19 @@ impl Request {
                 continue;
             }
             if let Some(why) = settings.without_effect(name) {
-                return Err(Error::NoEffect { name, why: why.into_owned() });
+                return Err(Error::no_effect(name, why));
             }
         }
-        settings.checked()
+        settings.check()?;
+        Ok(settings)
     }
 
     /// As [`Request::settings`], but what decides nothing is as if nobody had asked for it: one run stands for all that are the same.
     ///
     /// # Errors
     /// As [`Request::settings`], but for what decides nothing.
-    pub(crate) fn settings_where_they_matter(&self) -> Result<Checked> {
-        let all = self.resolved()?;
+    pub fn settings_where_they_matter(&self) -> Result<Draft> {
+        let all = self.draft()?;
         let decided = [("method", all.method.name()), ("level", all.level.name())];
         let mut changes: Vec<Change> = decided.map(|(name, value)| (name.into(), value.into())).to_vec();
         for (name, value) in &self.changes {
@@ -159,11 +160,13 @@ impl Request {
                 changes.push((name.clone(), value.clone()));
             }
         }
-        Request { changes, ..self.clone() }.resolved()?.checked()
+        let draft = Request { changes, ..self.clone() }.draft()?;
+        draft.check()?;
+        Ok(draft)
     }
 
     /// The settings, whether they work or not.
-    fn resolved(&self) -> Result<Settings> {
+    fn draft(&self) -> Result<Draft> {
         let mut first = Settings::plain(Level::Edge);
         let mut asked = |wanted: &str| -> Result<bool> {
             let mut found = false;
@@ -176,11 +179,11 @@ impl Request {
             }
             Ok(found)
         };
-        let (has_method, has_level, has_messages) = (asked("method")?, asked("level")?, asked("messages")?);
+        let (has_method, has_level) = (asked("method")?, asked("level")?);
         let method = has_method.then_some(first.method);
         let level = has_level.then_some(first.level);
         let names = self.names();
-        let usual = |start: fn(Method, Level) -> Settings| {
+        let usual = |start: fn(MethodKind, Level) -> Settings| {
             let unnamed = || match self.start {
                 Start::Published => PUBLISHED,
                 _ => method_for(level.unwrap_or(Level::Edge), &names),
@@ -188,11 +191,7 @@ impl Request {
             let method = method.unwrap_or_else(unnamed);
             start(method, level.unwrap_or_else(|| default_level(method)))
         };
-        let embeddings = has_messages && first.messages == Messages::Embeddings;
         let mut settings = match &self.start {
-            Start::Usual if embeddings && method.is_none_or(|method| method == PUBLISHED) => {
-                usual(|_, level| Settings::plain(level)).unit_by_graph()
-            }
             Start::Usual => usual(Settings::of).unit_by_graph(),
             Start::Published => usual(Settings::paper),
             Start::From(settings) => settings.moved_to(method, level),
@@ -210,11 +209,6 @@ impl Request {
             }
         }
         let given = self.names();
-        if matches!(self.start, Start::Usual) {
-            // The settings that can follow from sizes depend on those that were given, too.
-            settings = settings.by_sizes();
-            given.iter().for_each(|name| settings.from_sizes.close(name));
-        }
         // Whoever makes rare classes count wants to see them in what chooses.
         if given.contains(&"class_weights") && !given.contains(&"metric") {
             let balanced = settings.class_weights == ClassWeights::Balanced;
@@ -223,13 +217,28 @@ impl Request {
                 settings.metric = Metric::BalancedAccuracy;
             }
         }
-        Ok(settings)
+        let mut draft = match &self.start {
+            // What can follow from facts depends on what was given, too.
+            Start::Usual => Draft::following(settings),
+            Start::From(before) if before.method == settings.method => before.with(settings),
+            Start::Published | Start::From(_) => settings.into(),
+        };
+        given.iter().for_each(|name| draft.close(name));
+        if draft.names_a_network(&given) {
+            draft.close("feature_learning");
+        }
+        Ok(draft)
     }
 }
 
 impl Settings {
+    /// Whether a setting was given that decides something where features are learnt in batches, and nothing else.
+    fn names_a_network(&self, given: &[&str]) -> bool {
+        self.level == Level::Node && given.iter().any(|name| OF_BATCHES.contains(name))
+    }
+
     /// The same for another method or level: what was chosen is kept as far as it makes sense there.
-    fn moved_to(&self, method: Option<Method>, level: Option<Level>) -> Settings {
+    fn moved_to(&self, method: Option<MethodKind>, level: Option<Level>) -> Settings {
         let mut settings = self.clone();
         // A level that the method does not have comes with its own.
         let lacks = |level: Level| method.is_none() && !entry(settings.method).levels.contains(&level);
@@ -270,13 +279,25 @@ impl Settings {
 
 impl From<Settings> for Request {
     fn from(settings: Settings) -> Request {
-        Request { start: Start::From(Box::new(settings)), ..Request::default() }
+        Draft::from(settings).into()
     }
 }
 
 impl From<&Settings> for Request {
     fn from(settings: &Settings) -> Request {
         settings.clone().into()
+    }
+}
+
+impl From<Draft> for Request {
+    fn from(draft: Draft) -> Request {
+        Request { start: Start::From(Box::new(draft)), ..Request::default() }
+    }
+}
+
+impl From<&Draft> for Request {
+    fn from(draft: &Draft) -> Request {
+        draft.clone().into()
     }
 }
 
@@ -292,12 +313,12 @@ impl From<&Checked> for Request {
     }
 }
 
-/// Protect every edge: whoever sees the release learns almost the same as if any one edge had been left out.
+/// Protect every edge: from the release an observer can hardly tell whether any one edge was in the data.
 ///
 /// ```
-/// use progap::{Edge, Method};
+/// use progap::{Edge, MethodKind};
 ///
-/// let settings = Edge::epsilon(1.0).method(Method::Gap).depth(3).settings()?;
+/// let settings = Edge::epsilon(1.0).method(MethodKind::Gap).depth(3).settings()?;
 /// assert_eq!((settings.epsilon, settings.depth), (Some(1.0), 3));
 /// # Ok::<(), progap::Error>(())
 /// ```
@@ -361,7 +382,7 @@ macro_rules! requests {
             ///
             /// # Errors
             /// As [`Request::settings`].
-            pub fn settings(&self) -> Result<Checked> {
+            pub fn settings(&self) -> Result<Draft> {
                 self.0.settings()
             }
         }

@@ -8,16 +8,14 @@ use progap_graph::Graph;
 use progap_graph::weighted::{self, WeightedSum};
 use progap_privacy::Event;
 use progap_privacy::noise::{
-    AnySource, MessageInt, MessageType, Noisy, NoisySum, Quantiser, Query as NoiseQuery, RoundedGaussian,
-    SenderBound, choose_scale,
+    AnySource, MessageInt, MessageType, NoisySum, Quantiser, Query as NoiseQuery, SenderBound, choose_scale,
 };
 
-use super::Vault;
-use crate::plan::Plan;
+use super::{Asked, Noise, Private, VaultQuery};
+use crate::plan::sensitivity;
 use crate::query::Query;
 use crate::ranks::Sent;
 use crate::rows::{Aggregates, Message, blocks};
-use crate::settings::Level;
 use crate::{Error, Result};
 
 /// The name of the query.
@@ -28,76 +26,107 @@ pub(crate) fn aggregation(event: Event) -> Query {
     Query::new(AGGREGATION, "noisy aggregation over the graph", event)
 }
 
-impl Vault {
-    /// One noisy aggregation: what each node says, normalised, summed over the in-neighbours, with Gaussian noise.
-    ///
-    /// # Proof definition
-    /// For every message of networks and aggregates that left this vault before, the result is post-processing of the
-    /// Gaussian mechanism with sensitivity `plan.sensitivity` and noise `plan.aggregate_multiplier * plan.sensitivity`
-    /// with respect to the vault's unit (docs/privacy.md#units, #sender-weights, #rounding). A node's message depends on
-    /// its own record and on what left the vault before. Messages against the direction of edges are at edge level only, where turning
-    /// every edge round turns records into records. An edge with a weight carries at most that share of a message, and a sender's budget
-    /// is that of [`Graph::out_strengths`] (docs/privacy.md#edge-weights). At level none there is no noise and no guarantee.
-    ///
-    /// # Errors
-    /// A query name that was used before: its noise would be used twice.
-    pub fn aggregate(
-        &mut self,
-        query: &str,
-        message: Message<'_>,
-        aggregates: &Aggregates,
-        plan: &Plan,
-    ) -> Result<Vec<f32>> {
-        let width = self.check_message(message, aggregates)?;
-        if self.settings.level == Level::None {
-            let messages = self.rows.messages(message, aggregates)?;
-            let mut sums = vec![0f32; messages.len()];
-            self.sum(message, width, &messages, &mut sums)?;
-            self.record(self.aggregation(plan)?);
-            return Ok(sums);
+/// A noisy aggregation: what each node says, normalised, summed over the in-neighbours, with Gaussian noise.
+///
+/// # Proof definition
+/// For every message of networks and aggregates that left this vault before, the result is post-processing of the
+/// Gaussian mechanism with the sensitivity of the settings and the noise of the plan's query
+/// with respect to the vault's unit (docs/privacy.md#units, #sender-weights, #rounding). A node's message depends on
+/// its own record and on what left the vault before. Messages against the direction of edges are at edge level only, where turning
+/// every edge round turns records into records. An edge with a weight carries at most that share of a message, and a sender's budget
+/// is that of [`Graph::out_strengths`] (docs/privacy.md#edge-weights). At level none there is no noise and no guarantee.
+#[derive(Debug, Clone)]
+pub struct Aggregation<'a> {
+    /// The name of its noise, which no other query has.
+    pub label: String,
+    /// What nodes say.
+    pub message: Message<'a>,
+    /// The aggregates that messages are made of.
+    pub aggregates: &'a Aggregates,
+}
+
+impl VaultQuery for Aggregation<'_> {
+    type Answer = Vec<f32>;
+
+    fn spec(&self, private: &Private) -> Result<Asked> {
+        if self.message.is_made() {
+            private.need_public_rows()?;
         }
-        self.draw(self.nodes() * width, plan)?;
-        let noise = plan.aggregate_multiplier * plan.sensitivity;
-        let query = self.randomness.query(query)?;
-        let most = match self.part() {
-            None => self.along(message)?.max_in_degree(),
+        let sensitivity = sensitivity(&private.settings);
+        let values = private.nodes().saturating_mul(self.width(private));
+        Ok(Asked::new(aggregation(Event::gaussian(sensitivity, sensitivity)?), values))
+    }
+
+    fn evaluate(self, private: &Private, noise: &mut Noise) -> Result<Vec<f32>> {
+        let Aggregation { label, message, aggregates } = &self;
+        let (say, width) = ((*message, *aggregates), self.width(private));
+        let Some((sigma, _)) = noise.gaussian()? else {
+            let messages = private.rows.messages(*message, aggregates)?;
+            let mut sums = vec![0f32; messages.len()];
+            private.sum(*message, width, &messages, &mut sums)?;
+            return Ok(sums);
+        };
+        let query = noise.query(label)?;
+        let most = match private.part() {
+            None => private.along(*message)?.max_in_degree(),
             Some(part) => part.max_in_degree,
         };
         let few = most <= i16::MAX as usize;
-        let noisy = match choose_scale(noise, self.largest_weight())? {
+        match choose_scale(sigma, private.largest_weight())? {
             (MessageType::I8, scale) if few => {
-                let (sums, scale) = self.integer_sums::<i8, i32>((message, aggregates), width, scale)?;
-                self.noisy((sums, width), (noise, scale), query)?
+                let (sums, scale) = private.integer_sums::<i8, i32>(say, width, scale)?;
+                noise.noisy(private, (sums, width), (sigma, scale), query)
             }
             (_, scale) if few => {
-                let (sums, scale) = self.integer_sums::<i16, i32>((message, aggregates), width, scale)?;
-                self.noisy((sums, width), (noise, scale), query)?
+                let (sums, scale) = private.integer_sums::<i16, i32>(say, width, scale)?;
+                noise.noisy(private, (sums, width), (sigma, scale), query)
             }
             (_, scale) => {
-                let (sums, scale) = self.integer_sums::<i16, i64>((message, aggregates), width, scale)?;
-                self.noisy((sums, width), (noise, scale), query)?
+                let (sums, scale) = private.integer_sums::<i16, i64>(say, width, scale)?;
+                noise.noisy(private, (sums, width), (sigma, scale), query)
             }
+        }
+    }
+}
+
+impl Aggregation<'_> {
+    pub(super) fn width(&self, private: &Private) -> usize {
+        self.message.width(self.aggregates, (private.columns(), private.rows.classes))
+    }
+}
+
+impl Noise {
+    /// Adds noise to exact sums, a row of this many for each own node.
+    fn noisy<N>(
+        &mut self,
+        private: &Private,
+        (sums, width): (Vec<N>, usize),
+        (sigma, scale): (f64, NonZeroU32),
+        query: NoiseQuery<AnySource>,
+    ) -> Result<Vec<f32>>
+    where
+        N: NoisySum + Into<i64> + TryFrom<i64> + Send + Sync,
+    {
+        let (table, threads) = (self.table(sigma, scale)?, rayon::current_num_threads());
+        let noisy = match &private.part {
+            None => table.release_owned(sums, scale, query, threads),
+            Some(part) => table.release_held((sums, &part.held(width)), scale, query, threads, |bytes| {
+                part.ranks.all_gather(Sent::Noise, bytes)
+            })?,
         };
-        self.record(self.aggregation(plan)?);
         Ok(noisy.into_parts().0)
     }
+}
 
+impl Private {
     /// The edges that a message goes along: those of the graph, or, for a message against them, each turned round.
     pub(super) fn along(&self, message: Message<'_>) -> Result<&Graph> {
         match message {
             Message::Made { back: true, .. } => {
-                self.back.as_ref().ok_or(Error::Internal("messages go along the edges only"))
+                self.back.as_ref().ok_or(Error::internal("messages go along the edges only"))
             }
             _ => Ok(&self.graph),
         }
-    }
-
-    /// The width of a message, if rows may be sent in this way.
-    pub(super) fn check_message(&self, message: Message<'_>, aggregates: &Aggregates) -> Result<usize> {
-        if message.is_made() {
-            self.need_public_rows()?;
-        }
-        Ok(message.width(aggregates, (self.columns(), self.rows.classes)))
     }
 
     /// The largest weight of a message that there could be, not the largest there is: the scale shows in every value, and which degrees
@@ -106,45 +135,6 @@ impl Vault {
         match self.bound {
             SenderBound::Weight { bound } => bound.max(1.0),
             _ => 1.0,
-        }
-    }
-
-    /// The query, as it is recorded.
-    pub(crate) fn aggregation(&self, plan: &Plan) -> Result<Query> {
-        Ok(aggregation(match self.settings.level {
-            Level::None => Event::NonPrivate,
-            _ => Event::gaussian(plan.aggregate_multiplier * plan.sensitivity, plan.sensitivity)?,
-        }))
-    }
-
-    /// The noise for messages at a scale; built anew only where it is another than before.
-    pub(super) fn table(&mut self, noise: f64, scale: NonZeroU32) -> Result<&RoundedGaussian> {
-        let before = self.table.take().filter(|table| table.is_for_messages(noise, scale));
-        let table = match before {
-            Some(table) => table,
-            None => RoundedGaussian::for_messages(noise, scale)?,
-        };
-        Ok(self.table.insert(table))
-    }
-
-    /// Adds noise to exact sums, a row of this many for each own node.
-    fn noisy<N>(
-        &mut self,
-        (sums, width): (Vec<N>, usize),
-        (noise, scale): (f64, NonZeroU32),
-        query: NoiseQuery<AnySource>,
-    ) -> Result<Noisy<Vec<f32>, AnySource>>
-    where
-        N: NoisySum + Into<i64> + TryFrom<i64> + Send + Sync,
-    {
-        let threads = rayon::current_num_threads();
-        self.table(noise, scale)?;
-        let table = self.table.as_ref().ok_or(Error::Internal("there is no table of noise"))?;
-        match &self.part {
-            None => Ok(table.release_owned(sums, scale, query, threads)),
-            Some(part) => table.release_held((sums, &part.held(width)), scale, query, threads, |bytes| {
-                part.ranks.all_gather(Sent::Noise, bytes)
-            }),
         }
     }
 

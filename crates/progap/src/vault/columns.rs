@@ -6,7 +6,8 @@ use progap_graph::{NumberColumn, scale};
 use progap_privacy::Event;
 use progap_privacy::noise::{MAX_SIGMA, Quantiser, RoundedGaussian, choose_scale};
 
-use super::Vault;
+use super::noise::not_planned;
+use super::{Asked, Noise, Private, Vault, VaultQuery};
 use crate::mixing::splitmix;
 use crate::plan::Plan;
 use crate::query::Query;
@@ -36,17 +37,13 @@ pub(crate) fn asks_for_columns(settings: &Settings) -> bool {
 /// The query with noise as large as [`NOISE`] times its sensitivity. Counts are divided by the root of how many of them a record is in, so
 /// that the sensitivity is one, whatever the number of columns.
 pub(crate) fn column_count() -> Result<Query> {
-    Ok(counts_with(Event::gaussian(NOISE, 1.0)?))
+    let purpose = "values of number columns and their differences, counted with noise; over the root of how often a record is counted";
+    Ok(Query::new(COLUMN_COUNTS, purpose, Event::gaussian(NOISE, 1.0)?))
 }
 
 /// An upper bound on the counts of both rounds, for this many columns of any kind.
 pub(crate) fn column_bins(columns: usize) -> u64 {
     (columns as u64).saturating_mul((SPREAD_BINS + PLACE_BINS) as u64)
-}
-
-fn counts_with(event: Event) -> Query {
-    let purpose = "values of number columns and their differences, counted with noise; over the root of how often a record is counted";
-    Query::new(COLUMN_COUNTS, purpose, event)
 }
 
 /// The noise of a count, where a record is in this many: never less than what is charged.
@@ -61,50 +58,46 @@ fn noise_of_a_count(sigma: f64, columns: usize) -> f64 {
 pub(crate) fn check_column_noise(plan: &Plan, columns: usize) -> Result<()> {
     match plan.queries.get(COLUMN_COUNTS).map(|query| &query.event) {
         Some(Event::Gaussian { sigma, .. }) if noise_of_a_count(*sigma, columns) >= MAX_SIGMA => {
-            Err(Error::Setting {
-                name: "scaling",
-                value: format!("noisy, over {columns} number columns with this budget"),
-                expected: "`scaling single`, or public bounds of the columns: noise would drown the counts"
-                    .into(),
-            })
+            Err(Error::out_of_range(
+                "scaling",
+                format!("noisy, over {columns} number columns with this budget"),
+                "single, or public bounds of the columns: noise would drown the counts",
+            ))
         }
         _ => Ok(()),
     }
 }
 
-impl Vault {
-    /// The maps that bring the number columns to scale of which no range is declared, from noisy counts of their values.
-    ///
-    /// # Proof definition
-    /// Two rounds of counts over all nodes. In each, and in each of `c` columns, a record is in two bins at most: in the first round that of
-    /// its value, and that of the difference to its partner, where both have a value; in the second a coarse and a fine bin of its value.
-    /// Who is whose partner follows from the number of nodes, and nobody has two. So adding or removing a record moves `2 c` counts by one
-    /// at most: by `sqrt(2 c)` in L2 norm, times an integer scale exactly. The noise has `sqrt(2 c)` times the deviation of the plan's
-    /// query, rounded up, and each round is post-processing of the Gaussian mechanism with sensitivity 1 and the noise of the plan's query. The
-    /// bins of the second round follow from the answers of the first (docs/privacy.md#column-counts).
-    ///
-    /// # Errors
-    /// A plan that does not pay for it, or a second question.
-    pub fn column_maps(&mut self, plan: &Plan) -> Result<Vec<NumberColumn>> {
-        let numbers = self.open_numbers.clone();
-        let (counts, sigma) = self.count_spreads(plan)?;
-        let spreads: Vec<Spread> =
-            counts.chunks_exact(SPREAD_BINS).map(|counts| Spread::of(counts, sigma)).collect();
-        let (counts, sigma) = self.count_places(plan, &spreads)?;
-        let maps = spreads.iter().zip(counts.chunks_exact(PLACE_BINS));
-        let maps = maps.map(|(spread, counts)| spread.map(counts, sigma));
-        Ok(numbers
-            .into_iter()
-            .zip(maps)
-            .map(|(number, map)| NumberColumn { map: Some(map), ..number })
-            .collect())
+/// The first round of noisy counts: how large values of number columns are, and how far apart.
+///
+/// # Proof definition
+/// Two rounds of counts over all nodes. In each, and in each of `c` columns, a record is in two bins at most: in the first round that of
+/// its value, and that of the difference to its partner, where both have a value; in the second a coarse and a fine bin of its value.
+/// Who is whose partner follows from the number of nodes, and nobody has two. So adding or removing a record moves `2 c` counts by one
+/// at most: by `sqrt(2 c)` in L2 norm, times an integer scale exactly. The noise has `sqrt(2 c)` times the deviation of the plan's
+/// query, rounded up, and each round is post-processing of the Gaussian mechanism with sensitivity 1 and the noise of the plan's query. The
+/// bins of the second round follow from the answers of the first (docs/privacy.md#column-counts).
+#[derive(Debug, Clone, Copy)]
+pub struct ValueSpreads;
+
+/// The second round, where values lie, for what the first one said. Its proof definition is that of [`ValueSpreads`].
+#[derive(Debug, Clone, Copy)]
+pub struct ValuePlaces<'s> {
+    /// A unit for each column.
+    pub(crate) spreads: &'s [Spread],
+}
+
+impl VaultQuery for ValueSpreads {
+    type Answer = ColumnCounts;
+
+    fn spec(&self, private: &Private) -> Result<Asked> {
+        counts_of(private, SPREAD_BINS)
     }
 
-    /// The first round: counts of each column, one column after the other, and the deviation of their noise.
-    pub(crate) fn count_spreads(&mut self, plan: &Plan) -> Result<(Vec<f32>, f64)> {
-        let pairs = partners(self.nodes());
-        let others = self.partners_elsewhere(&pairs)?;
-        self.count_columns(plan, 1, SPREAD_BINS, |rows, own, numbers, count| {
+    fn evaluate(self, private: &Private, noise: &mut Noise) -> Result<ColumnCounts> {
+        let pairs = partners(private.nodes());
+        let others = private.partners_elsewhere(&pairs)?;
+        private.count_columns(noise, 1, SPREAD_BINS, |rows, own, numbers, count| {
             let (mut one, mut other, mut others) = (vec![], vec![], others.into_iter());
             let here = |node: Option<u32>| node.filter(|&node| own.contains(&(node as usize)));
             for &[first, second] in &pairs {
@@ -126,14 +119,21 @@ impl Vault {
             }
         })
     }
+}
 
-    /// The second round, for what the first one said.
-    fn count_places(&mut self, plan: &Plan, spreads: &[Spread]) -> Result<(Vec<f32>, f64)> {
-        self.count_columns(plan, 2, PLACE_BINS, |rows, own, numbers, count| {
+impl VaultQuery for ValuePlaces<'_> {
+    type Answer = ColumnCounts;
+
+    fn spec(&self, private: &Private) -> Result<Asked> {
+        counts_of(private, PLACE_BINS)
+    }
+
+    fn evaluate(self, private: &Private, noise: &mut Noise) -> Result<ColumnCounts> {
+        private.count_columns(noise, 2, PLACE_BINS, |rows, own, numbers, count| {
             let mut values = vec![];
             for node in own.clone() {
                 values_of(rows, own.start, numbers, Some(node as u32), &mut values);
-                for (column, (value, spread)) in values.iter().zip(spreads).enumerate() {
+                for (column, (value, spread)) in values.iter().zip(self.spreads).enumerate() {
                     if let (Some(value), Some(unit)) = (value, spread.unit()) {
                         place_bins(*value, unit).into_iter().for_each(|bin| count(column, bin));
                     }
@@ -141,7 +141,54 @@ impl Vault {
             }
         })
     }
+}
 
+/// Noisy counts of a round, as many for each column, one column after the other, and the deviation of their noise.
+pub(crate) type ColumnCounts = (Vec<f32>, f64);
+
+fn counts_of(private: &Private, bins: usize) -> Result<Asked> {
+    Ok(Asked::new(column_count()?, private.open_numbers.len() * bins))
+}
+
+impl Vault {
+    /// The maps that bring the number columns to scale of which no range is declared, from noisy counts of their values.
+    ///
+    /// # Errors
+    /// As [`Vault::ask`].
+    pub fn column_maps(&mut self) -> Result<Vec<NumberColumn>> {
+        let numbers = self.private.open_numbers.clone();
+        let (counts, sigma) = self.ask(ValueSpreads)?;
+        let spreads: Vec<Spread> =
+            counts.chunks_exact(SPREAD_BINS).map(|counts| Spread::of(counts, sigma)).collect();
+        let (counts, sigma) = self.ask(ValuePlaces { spreads: &spreads })?;
+        let maps = spreads.iter().zip(counts.chunks_exact(PLACE_BINS));
+        let maps = maps.map(|(spread, counts)| spread.map(counts, sigma));
+        Ok(numbers
+            .into_iter()
+            .zip(maps)
+            .map(|(number, map)| NumberColumn { map: Some(map), ..number })
+            .collect())
+    }
+
+    /// From now on the rows hold these columns as the maps bring them to scale. Each row changes by itself, and the maps left the vault
+    /// before: this asks nothing.
+    ///
+    /// # Errors
+    /// Maps of other columns than those that have none yet.
+    pub fn bring_to_scale(&mut self, maps: &[NumberColumn]) -> Result<()> {
+        let open = |number: &NumberColumn| NumberColumn { map: None, ..number.clone() };
+        if !maps.iter().map(open).eq(self.private.open_numbers.iter().cloned()) {
+            return Err(Error::internal("the maps are of other columns"));
+        }
+        let Rows { features, labels, split, classes } = self.private.rows.clone();
+        let features = scale::apply(features, labels.len(), maps)?;
+        self.private.rows = Rows::new(features, labels, split, classes)?;
+        self.private.open_numbers.clear();
+        Ok(())
+    }
+}
+
+impl Private {
     /// Where nodes lie in several ranks: what the partners have that lie in others, of the own nodes that come first in their pair, in
     /// the order of the pairs.
     fn partners_elsewhere(&self, pairs: &[[Option<u32>; 2]]) -> Result<Vec<Option<f64>>> {
@@ -170,7 +217,7 @@ impl Vault {
             let before = found.len();
             found.extend(come[rank].by_ref().take(columns).map(|v| (!v.is_nan()).then(|| f64::from(v))));
             if found.len() - before != columns {
-                return Err(Error::Rank("a rank sent values that do not fit".into()));
+                return Err(Error::rank("a rank sent values that do not fit"));
             }
         }
         Ok(found)
@@ -178,25 +225,17 @@ impl Vault {
 
     /// Noisy counts of a round, this many in each column.
     fn count_columns(
-        &mut self,
-        plan: &Plan,
+        &self,
+        noise: &mut Noise,
         round: u64,
         bins: usize,
         fill: impl FnOnce(&Rows, Range<usize>, &[NumberColumn], &mut dyn FnMut(usize, usize)),
-    ) -> Result<(Vec<f32>, f64)> {
-        let Some(Event::Gaussian { sigma, sensitivity }) =
-            plan.queries.get(COLUMN_COUNTS).map(|query| query.event.clone())
-        else {
-            return Err(Error::Internal("the plan does not pay for counts of values"));
-        };
-        if self.asked.count(COLUMN_COUNTS) + 1 != round {
-            return Err(Error::Internal("counts of values are asked for once, of all nodes, in their order"));
-        }
+    ) -> Result<ColumnCounts> {
+        let (sigma, _) = noise.gaussian()?.ok_or_else(not_planned)?;
         let columns = self.open_numbers.len();
-        self.draw(columns * bins, plan)?;
-        let noise = noise_of_a_count(sigma, columns.max(1));
+        let sigma = noise_of_a_count(sigma, columns.max(1));
         // Where noise is large, whole counts are fine enough.
-        let scale = choose_scale(noise, 1.0).map_or(1, |(_, scale)| scale);
+        let scale = choose_scale(sigma, 1.0).map_or(1, |(_, scale)| scale);
         let quantiser = Quantiser::<i16>::new(scale)?;
         let mut counts = vec![0i64; columns * bins];
         let own = self.part.as_ref().map_or(0..self.rows.labels().len(), HeldPart::own);
@@ -206,28 +245,10 @@ impl Vault {
         if let Some(part) = &self.part {
             counts = part.added_up(&counts)?;
         }
-        let query = self.randomness.query(&format!("{COLUMN_COUNTS} {round}"))?;
-        let table = RoundedGaussian::for_messages(noise, quantiser.scale())?;
+        let query = noise.query(&format!("{COLUMN_COUNTS} {round}"))?;
+        let table = RoundedGaussian::for_messages(sigma, quantiser.scale())?;
         let noisy = table.release_owned(counts, quantiser.scale(), query, rayon::current_num_threads());
-        self.record(counts_with(Event::gaussian(sigma, sensitivity)?));
-        Ok((noisy.into_parts().0, noise))
-    }
-
-    /// From now on the rows hold these columns as the maps bring them to scale. Each row changes by itself, and the maps left the vault
-    /// before: this asks nothing.
-    ///
-    /// # Errors
-    /// Maps of other columns than those that have none yet.
-    pub fn bring_to_scale(&mut self, maps: &[NumberColumn]) -> Result<()> {
-        let open = |number: &NumberColumn| NumberColumn { map: None, ..number.clone() };
-        if !maps.iter().map(open).eq(self.open_numbers.iter().cloned()) {
-            return Err(Error::Internal("the maps are of other columns"));
-        }
-        let Rows { features, labels, split, classes } = self.rows.clone();
-        let features = scale::apply(features, labels.len(), maps)?;
-        self.rows = Rows::new(features, labels, split, classes)?;
-        self.open_numbers.clear();
-        Ok(())
+        Ok((noisy.into_parts().0, sigma))
     }
 }
 
@@ -271,12 +292,12 @@ mod tests {
 
     use super::super::tests::{SIZES, data, distance};
     use super::*;
-    use crate::settings::Method;
+    use crate::settings::MethodKind;
 
     const COLUMNS_HERE: usize = 3;
 
     fn settings() -> Settings {
-        let usual = Settings::of(Method::Progap, Level::Node);
+        let usual = Settings::of(MethodKind::ProgapLabels, Level::Node);
         Settings { scaling: Scaling::Noisy, batch_size: 50, ..usual }
     }
 
@@ -308,23 +329,23 @@ mod tests {
         [40_000.0 + 9_000.0 * z, 1e-6 * z, (2.0 * z).exp()]
     }
 
-    fn vault(dataset: Dataset, seed: u64) -> Vault {
-        Vault::new(dataset, &settings(), Randomness::from_seed(seed)).expect("a vault")
+    fn vault(dataset: Dataset, plan: Plan, seed: u64) -> Vault {
+        Vault::open(dataset, &settings(), plan, Randomness::from_seed(seed)).expect("a vault")
     }
 
     /// The noise depends on the seed alone here: what differs between two answers is what the record moves.
     #[test]
     fn a_record_moves_the_counts_by_the_root_of_twice_the_columns() {
-        let plan = plan();
         let bound = ((COUNTED * COLUMNS_HERE) as f64).sqrt();
         let spreads: Vec<Spread> =
             [7_000.0, 1e-6, 1.0].map(|unit| Spread::Unit { unit, outliers: false }).to_vec();
         for without in [0usize, 7, 150, 299] {
             let round = |present: bool, second: bool| {
                 let data = table(|node| (present || node != without).then(|| plain(node)));
-                let mut vault = vault(data, 1);
-                let first = vault.count_spreads(&plan).expect("counts").0;
-                if second { vault.count_places(&plan, &spreads).expect("counts").0 } else { first }
+                let mut vault = vault(data, plan(), 1);
+                let first = vault.ask(ValueSpreads).expect("counts").0;
+                let places = ValuePlaces { spreads: &spreads };
+                if second { vault.ask(places).expect("counts").0 } else { first }
             };
             for second in [false, true] {
                 let moved = distance(&round(true, second), &round(false, second));
@@ -343,10 +364,10 @@ mod tests {
         assert!(
             matches!(query.event, Event::Gaussian { sigma: s, sensitivity } if (s / sigma - 1.0).abs() < 1e-9 && sensitivity == 1.0)
         );
-        let mut vault = vault(table(|_| None), 2);
-        let (first, said) = vault.count_spreads(&plan).expect("counts");
+        let mut once = vault(table(|_| None), plan.clone(), 2);
+        let (first, said) = once.ask(ValueSpreads).expect("counts");
         let spreads = vec![Spread::Unknown; COLUMNS_HERE];
-        let (second, also) = vault.count_places(&plan, &spreads).expect("counts");
+        let (second, also) = once.ask(ValuePlaces { spreads: &spreads }).expect("counts");
         let charged = sigma * ((COUNTED * COLUMNS_HERE) as f64).sqrt();
         assert!(said >= charged && also == said && said < charged * (1.0 + 1e-9));
         for counts in [first, second] {
@@ -355,29 +376,29 @@ mod tests {
             let tolerance = 5.0 / (2.0 * counts.len() as f64).sqrt();
             assert!((square.sqrt() / charged - 1.0).abs() < tolerance, "{} {charged}", square.sqrt());
         }
-        assert_eq!(vault.asked().count(COLUMN_COUNTS), COLUMN_ROUNDS);
-        assert!(vault.count_spreads(&plan).is_err(), "the same noise twice");
+        assert_eq!(once.asked().count(COLUMN_COUNTS), COLUMN_ROUNDS);
+        assert!(once.ask(ValueSpreads).is_err(), "the same noise twice");
         let without = Settings { scaling: Scaling::Single, ..settings() };
         let cheaper = Plan::new(&without.checked().expect("settings"), SIZES).expect("a plan");
         assert!(plan.aggregate_multiplier > cheaper.aggregate_multiplier, "it costs something");
         assert!(plan.aggregate_multiplier < 1.02 * cheaper.aggregate_multiplier, "and not much");
-        let mut vault = Vault::new(table(|_| None), &settings(), Randomness::from_seed(2)).expect("a vault");
-        assert!(vault.count_spreads(&cheaper).is_err(), "not planned");
+        assert!(vault(table(|_| None), cheaper, 2).ask(ValueSpreads).is_err(), "not planned");
     }
 
     #[test]
     fn rows_are_brought_to_scale_once_each_by_itself() {
         let plan = Plan { noise_values: u64::MAX, ..plan() };
         let data = table(|node| (node != 3).then(|| plain(node)));
-        let mut vault = vault(data, 3);
+        let mut vault = vault(data, plan, 3);
         let standard =
             |mean, deviation| Map::Standard { curve: Curve::Straight, mean, deviation, bounds: None };
-        let maps: Vec<NumberColumn> = vault.column_maps(&plan).expect("maps");
+        let maps: Vec<NumberColumn> = vault.column_maps().expect("maps");
         assert!(vault.bring_to_scale(&maps[1..]).is_err(), "of other columns");
         let maps: Vec<NumberColumn> =
             maps.into_iter().map(|number| NumberColumn { map: Some(standard(1.0, 2.0)), ..number }).collect();
         vault.bring_to_scale(&maps).expect("scaled");
-        let row = |node: usize| vault.rows.features.row(node).map(|entry| entry.1).collect::<Vec<f32>>();
+        let row =
+            |node: usize| vault.private.rows.features.row(node).map(|entry| entry.1).collect::<Vec<f32>>();
         let [a, b, c] = plain(9).map(|value| (value - 1.0) / 2.0);
         assert_eq!(row(9), [a, b, 0.0, c]);
         assert_eq!(row(3), [0.0, 0.0, 1.0, 0.0], "nothing where the value is missing");

@@ -4,11 +4,11 @@ use progap_graph::{Part, UNLABELLED};
 use progap_privacy::Event;
 use progap_privacy::noise::{Quantiser, RoundedGaussian, choose_scale};
 
-use super::Vault;
-use crate::plan::Plan;
+use super::noise::not_planned;
+use super::{Asked, Noise, Private, VaultQuery};
+use crate::Result;
 use crate::query::Query;
 use crate::settings::{ClassWeights, Level, Settings};
-use crate::{Error, Result};
 
 /// The name of the query.
 pub(crate) const CLASS_COUNTS: &str = "class counts";
@@ -24,47 +24,44 @@ pub(crate) fn asks_for_counts(settings: &Settings) -> bool {
 
 /// The query with noise as large as [`NOISE`] times its sensitivity.
 pub(crate) fn class_count() -> Result<Query> {
-    Ok(counts_with(Event::gaussian(NOISE, 1.0)?))
+    let event = Event::gaussian(NOISE, 1.0)?;
+    Ok(Query::new(CLASS_COUNTS, "training nodes of each class, counted with noise", event))
 }
 
-fn counts_with(event: Event) -> Query {
-    Query::new(CLASS_COUNTS, "training nodes of each class, counted with noise", event)
-}
+/// A noisy count of the training nodes of each class.
+///
+/// # Proof definition
+/// A record has at most one label, so that adding or removing it moves one count by one at most: the counts, times an integer scale,
+/// have the sensitivity of that scale in L2 norm, exactly. The result is post-processing of the Gaussian mechanism with sensitivity 1
+/// and the noise of the plan's query (docs/privacy.md#class-counts). Which nodes train is public.
+#[derive(Debug, Clone, Copy)]
+pub struct ClassCounts;
 
-impl Vault {
-    /// A noisy count of the training nodes of each class.
-    ///
-    /// # Proof definition
-    /// A record has at most one label, so that adding or removing it moves one count by one at most: the counts, times an integer scale,
-    /// have the sensitivity of that scale in L2 norm, exactly. The result is post-processing of the Gaussian mechanism with sensitivity 1
-    /// and the noise of the plan's query (docs/privacy.md#class-counts). Which nodes train is public.
-    ///
-    /// # Errors
-    /// A plan that does not pay for it, or a second question.
-    pub fn class_counts(&mut self, plan: &Plan) -> Result<NoisyCounts> {
-        let Some(Event::Gaussian { sigma, sensitivity }) =
-            plan.queries.get(CLASS_COUNTS).map(|query| &query.event)
-        else {
-            return Err(Error::Internal("the plan does not pay for counts of classes"));
-        };
-        let (sigma, sensitivity) = (*sigma, *sensitivity);
-        self.draw(self.rows.classes, plan)?;
+impl VaultQuery for ClassCounts {
+    type Answer = NoisyCounts;
+
+    fn spec(&self, private: &Private) -> Result<Asked> {
+        Ok(Asked::new(class_count()?, private.rows.classes))
+    }
+
+    fn evaluate(self, private: &Private, noise: &mut Noise) -> Result<NoisyCounts> {
+        let (sigma, _) = noise.gaussian()?.ok_or_else(not_planned)?;
         let quantiser = Quantiser::<i16>::new(choose_scale(sigma, 1.0)?.1)?;
         let scale = i64::from(quantiser.scale().get());
-        let mut counts = vec![0i64; self.rows.classes];
-        let own = self.part().map(|_| self.rows.nodes(Part::Train));
-        for label in own.as_ref().unwrap_or(&self.train).iter().map(|&node| self.rows.labels[node as usize]) {
+        let mut counts = vec![0i64; private.rows.classes];
+        let own = private.part().map(|_| private.rows.nodes(Part::Train));
+        let train = own.as_ref().unwrap_or(&private.train);
+        for label in train.iter().map(|&node| private.rows.labels[node as usize]) {
             if label != UNLABELLED {
                 counts[label as usize] += scale;
             }
         }
-        if let Some(part) = self.part() {
+        if let Some(part) = private.part() {
             counts = part.added_up(&counts)?;
         }
-        let query = self.randomness.query(CLASS_COUNTS)?;
-        let noise = RoundedGaussian::for_messages(sigma, quantiser.scale())?;
-        let noisy = noise.release_owned(counts, quantiser.scale(), query, rayon::current_num_threads());
-        self.record(counts_with(Event::gaussian(sigma, sensitivity)?));
+        let query = noise.query(CLASS_COUNTS)?;
+        let table = RoundedGaussian::for_messages(sigma, quantiser.scale())?;
+        let noisy = table.release_owned(counts, quantiser.scale(), query, rayon::current_num_threads());
         Ok(NoisyCounts { counts: noisy.into_parts().0, sigma })
     }
 }
@@ -92,9 +89,11 @@ impl NoisyCounts {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Vault;
     use super::super::tests::{SIZES, data};
     use super::*;
-    use crate::settings::Method;
+    use crate::plan::Plan;
+    use crate::settings::MethodKind;
     use progap_graph::{Buffer, Dataset};
     use progap_privacy::noise::Randomness;
 
@@ -102,7 +101,7 @@ mod tests {
         Settings {
             class_weights: ClassWeights::Balanced,
             batch_size: 50,
-            ..Settings::of(Method::Progap, Level::Node)
+            ..Settings::of(MethodKind::ProgapLabels, Level::Node)
         }
     }
 
@@ -110,9 +109,13 @@ mod tests {
         Plan::new(&settings().checked().expect("settings"), SIZES).expect("a plan")
     }
 
+    fn vault(dataset: Dataset, plan: Plan, seed: u64) -> Vault {
+        Vault::open(dataset, &settings(), plan, Randomness::from_seed(seed)).expect("a vault")
+    }
+
     fn counted(dataset: Dataset, seed: u64) -> NoisyCounts {
-        let mut vault = Vault::new(dataset, &settings(), Randomness::from_seed(seed)).expect("a vault");
-        let counts = vault.class_counts(&plan()).expect("counts");
+        let mut vault = vault(dataset, plan(), seed);
+        let counts = vault.ask(ClassCounts).expect("counts");
         assert_eq!(vault.asked().count(CLASS_COUNTS), 1);
         counts
     }
@@ -166,10 +169,10 @@ mod tests {
         let without = Plan::new(&without.checked().expect("settings"), SIZES).expect("a plan");
         assert!(plan.aggregate_multiplier > without.aggregate_multiplier);
         assert_eq!(without.queries.count(CLASS_COUNTS), 0);
-        let mut vault = Vault::new(data(), &settings(), Randomness::from_seed(1)).expect("a vault");
-        assert!(vault.class_counts(&without).is_err(), "not planned");
-        vault.class_counts(&plan).expect("once");
-        assert!(vault.class_counts(&plan).is_err(), "the same noise twice");
+        assert!(vault(data(), without, 1).ask(ClassCounts).is_err(), "not planned");
+        let mut vault = vault(data(), plan, 1);
+        vault.ask(ClassCounts).expect("once");
+        assert!(vault.ask(ClassCounts).is_err(), "the same noise twice");
     }
 
     #[test]

@@ -3,13 +3,12 @@
 use progap_graph::Part;
 use progap_nn::{Batch, Network, clipped_sum};
 use progap_privacy::Event;
-use progap_privacy::noise::{GradientGrid, PoissonSample, Summation};
 
-use super::{Vault, batch_of};
-use crate::plan::Plan;
+use super::noise::{GridSpec, multiplier, not_planned};
+use super::{Asked, Noise, Private, VaultQuery, batch_of};
+use crate::Result;
 use crate::query::Query;
 use crate::rows::Aggregates;
-use crate::{Error, Result};
 
 /// The name of the query.
 pub(crate) const GRADIENT: &str = "gradient";
@@ -19,67 +18,62 @@ pub(crate) fn gradient_sum(event: Event) -> Query {
     Query::new(GRADIENT, "noisy sum of clipped gradients", event)
 }
 
-impl Vault {
-    /// One noisy gradient: each training node joins the batch with probability `plan.rate`, its gradient is clipped, and
-    /// noise is added to the sum. Divided by the expected size of the batch.
-    ///
-    /// # Proof definition
-    /// For every network without batch normalisation, and aggregates that left this vault before, the result is
-    /// post-processing of a Poisson-sampled Gaussian mechanism with multiplier `plan.gradient_multiplier`, with respect to
-    /// the record of a node (docs/privacy.md#gradient-sums).
-    pub fn gradient(
-        &mut self,
-        query: &str,
-        network: &Network,
-        aggregates: &Aggregates,
-        grid: &GradientGrid,
-        plan: &Plan,
-    ) -> Result<Vec<f32>> {
-        if self.sample.as_ref().is_none_or(|sample| sample.rate() != plan.rate) {
-            self.sample = Some(PoissonSample::new(plan.rate)?);
-        }
-        let sample = self.sample.as_ref().ok_or(Error::Internal("there is a sample"))?;
-        let (randomness, train) = (&mut self.randomness, &self.train);
+/// A noisy gradient: each training node joins the batch with the probability of the plan's query, its gradient is clipped, and
+/// noise is added to the sum. Divided by the expected size of the batch.
+///
+/// # Proof definition
+/// For every network without batch normalisation, and aggregates that left this vault before, the result is
+/// post-processing of a Poisson-sampled Gaussian mechanism with the multiplier of the plan's query, with respect to
+/// the record of a node (docs/privacy.md#gradient-sums).
+#[derive(Debug, Clone, Copy)]
+pub struct Gradient<'a> {
+    /// The name of its batch and its noise, which no other query has.
+    pub label: &'a str,
+    /// The network.
+    pub network: &'a Network,
+    /// The most parameters that networks of the run have: one table of noise serves them all.
+    pub most_parameters: usize,
+    /// What the network reads besides rows.
+    pub aggregates: &'a Aggregates,
+}
+
+impl VaultQuery for Gradient<'_> {
+    type Answer = Vec<f32>;
+
+    fn spec(&self, private: &Private) -> Result<Asked> {
+        let (clip, batch_size) = (private.settings.clip, private.settings.batch_size);
+        let rate = batch_size as f64 / private.count(Part::Train) as f64;
+        let step = Event::gaussian(clip, clip)?.poisson_sampled(rate)?;
+        Ok(Asked::new(gradient_sum(step), self.network.trained_count()))
+    }
+
+    fn evaluate(self, private: &Private, noise: &mut Noise) -> Result<Vec<f32>> {
+        let Gradient { label, network, most_parameters, aggregates } = self;
+        let (rate, multiplier) = match noise.event() {
+            Event::PoissonSampled { rate, event } => match **event {
+                Event::Gaussian { sigma, sensitivity } => (*rate, multiplier(sigma, sensitivity)),
+                _ => return Err(not_planned()),
+            },
+            _ => return Err(not_planned()),
+        };
+        let (clip, classes) = (private.settings.clip, private.rows.classes);
+        let (sample, randomness, ahead) = noise.poisson(rate)?;
         // Which records join must be known before the sum is; the noise is drawn for the sum.
-        let mut draw = |query: &str| -> Result<Vec<u32>> {
-            Ok(sample.choose(&mut randomness.purpose(&batch_of(query))?.stream(), train))
+        let mut draw = |label: &str| -> Result<Vec<u32>> {
+            Ok(sample.choose(&mut randomness.purpose(&batch_of(label))?.stream(), &private.train))
         };
-        let inputs = self.rows.inputs(aggregates)?;
-        let sum = match &self.part {
-            None => {
-                let batch = draw(query)?;
-                let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
-                clipped_sum(network, rows, self.settings.clip)?
-            }
+        let (inputs, labels) = (private.rows.inputs(aggregates)?, &private.rows.labels);
+        let sum = match &private.part {
+            None => clipped_sum(network, Batch::new(&inputs, labels, &draw(label)?, classes)?, clip)?,
             Some(part) => {
-                let rows = self.ahead.next(part, (&inputs, &self.rows.labels), query, draw)?;
-                let inputs = rows.inputs()?;
-                clipped_sum(network, rows.batch(part, &inputs, self.rows.classes)?, self.settings.clip)?
+                let rows = ahead.next(part, (&inputs, labels), label, draw)?;
+                clipped_sum(network, rows.batch(part, &rows.inputs()?, classes)?, clip)?
             }
         };
-        self.draw(sum.len(), plan)?;
-        let noisy = grid.privatise(&sum, self.randomness.query(query)?)?;
-        self.record(gradient_sum(grid.event().poisson_sampled(plan.rate)?));
-        let expected = self.settings.batch_size as f64;
-        Ok(noisy.value().iter().map(|g| (g / expected) as f32).collect())
-    }
-
-    /// Says which gradients are asked for next, in this order and with the same aggregates, before anything is forgotten. Where rows lie in
-    /// several ranks, those of many steps then travel at once.
-    pub(crate) fn expect_gradients(&mut self, queries: impl IntoIterator<Item = String>) {
-        if self.part.is_some() {
-            self.ahead.expect(queries);
-        }
-    }
-
-    /// The grid for [`Vault::gradient`] with up to this many parameters.
-    pub fn gradient_grid(&self, parameters: usize, plan: &Plan) -> Result<GradientGrid> {
-        let terms = self.count(Part::Train) as u64;
-        Ok(GradientGrid::new(
-            self.settings.clip,
-            parameters,
-            plan.gradient_multiplier,
-            Summation::sequential(terms),
-        )?)
+        let terms = private.count(Part::Train) as u64;
+        let grid = GridSpec { clip, parameters: most_parameters, multiplier, terms };
+        let noisy = noise.privatise(&sum, grid, label)?;
+        let expected = private.settings.batch_size as f64;
+        Ok(noisy.iter().map(|g| (g / expected) as f32).collect())
     }
 }

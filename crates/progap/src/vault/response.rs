@@ -4,52 +4,74 @@ use progap_graph::Graph;
 use progap_privacy::Event;
 use progap_privacy::noise::{BlockDigest, QueryDigest, SparseResponse};
 
-use super::Vault;
-use crate::plan::Plan;
+use super::noise::not_planned;
+use super::{Asked, Noise, Private, VaultQuery};
 use crate::query::Query;
-use crate::{Error, Result, memory};
+use crate::{Result, memory};
+
+/// The name of the query for the number of edges.
+pub(crate) const EDGE_COUNT: &str = "edge count";
+/// The name of the query for the edges.
+pub(crate) const EDGE_RESPONSE: &str = "edge response";
 
 /// The query for the number of edges, for its event.
 pub(crate) fn edge_count(event: Event) -> Query {
-    Query::new("edge count", "number of edges with Laplace noise", event)
+    Query::new(EDGE_COUNT, "number of edges with Laplace noise", event)
 }
 
 /// The query for the edges, for the event of one of them.
 pub(crate) fn edge_response(event: Event) -> Query {
-    Query::new("edge response", "randomised response on every possible edge", event)
+    Query::new(EDGE_RESPONSE, "randomised response on every possible edge", event)
 }
 
-impl Vault {
-    /// The graph by randomised response: its number of edges with Laplace noise first, then an answer for every possible
-    /// edge, or pair of nodes where friendships are protected. Time and memory follow the edges that come out.
-    ///
-    /// # Proof definition
-    /// In the vault's unit neighbours differ in one bit of the list of possible edges (pairs). The count has
-    /// sensitivity 1, and given the count each bit is answered on its own by [`SparseResponse`] at `response.epsilon`: the
-    /// composition of the plan's two events (docs/privacy.md#pure). The randomness is bound to the whole graph, so that two
-    /// graphs never share any.
-    ///
-    /// # Errors
-    /// A graph that would not fit in the available bytes: said by its noisy size, which is private already.
-    pub fn noisy_graph(&mut self, plan: &Plan, available: Option<u64>) -> Result<Graph> {
-        let response = plan.response.ok_or(Error::Internal("the plan does not pay for a noisy graph"))?;
-        let pairs = self.settings.undirected;
-        let graph =
-            if pairs { progap_graph::transform::symmetrise(self.graph.clone()) } else { self.graph.clone() };
+/// The graph by randomised response: its number of edges with Laplace noise first, then an answer for every possible
+/// edge, or pair of nodes where undirected edges are protected. Time and memory follow the edges that come out.
+///
+/// # Proof definition
+/// In the vault's unit neighbours differ in one bit of the list of possible edges (pairs). The count has
+/// sensitivity 1, and given the count each bit is answered on its own by [`SparseResponse`] at the plan's epsilon: the
+/// composition of the plan's two events (docs/privacy.md#pure). The randomness is bound to the whole graph, so that two
+/// graphs never share any.
+#[derive(Debug, Clone, Copy)]
+pub struct NoisyGraph {
+    /// The bytes that the answer may take: a graph that would not fit is refused by its noisy size, which is private already.
+    pub available: Option<u64>,
+}
+
+impl VaultQuery for NoisyGraph {
+    type Answer = Graph;
+
+    fn spec(&self, _: &Private) -> Result<Asked> {
+        let bit = Event::RandomizedResponse { true_positive: 1.0, false_positive: 0.0 };
+        // Both are sampled exactly, from no table.
+        Ok(Asked { queries: vec![edge_count(Event::laplace(1.0, 1.0)?), edge_response(bit)], values: 0 })
+    }
+
+    fn evaluate(self, private: &Private, noise: &mut Noise) -> Result<Graph> {
+        let response = noise.response.ok_or_else(not_planned)?;
+        let [count, bit] = [response.count.event(1.0)?, SparseResponse::event(response.epsilon)?];
+        if !noise.charged.iter().map(|query| &query.event).eq([&count, &bit]) {
+            return Err(not_planned());
+        }
+        let pairs = private.settings.undirected;
+        let graph = if pairs {
+            progap_graph::transform::symmetrise(private.graph.clone())
+        } else {
+            private.graph.clone()
+        };
         let nodes = graph.nodes() as u64;
         // The possible senders of a node: all others; of a pair the larger id is the receiver.
         let row = |node: u64| if pairs { node } else { nodes - 1 };
         let bits: u64 = (0..nodes).map(row).sum();
         let ones = if pairs { graph.edges() / 2 } else { graph.edges() };
         let exact = graph_digest(&graph, response.epsilon)?;
-        let mut purpose = self.randomness.query("noisy graph")?.bind(&exact);
-        let noise = response.count.sample(&mut purpose.stream());
-        let count = (ones as i64).saturating_add(noise).clamp(1, bits.max(1) as i64) as f64;
+        let mut purpose = noise.query("noisy graph")?.bind(&exact);
+        let moved = response.count.sample(&mut purpose.stream());
+        let count = (ones as i64).saturating_add(moved).clamp(1, bits.max(1) as i64) as f64;
         let answer = SparseResponse::new(response.epsilon, count / bits.max(1) as f64)?;
-        self.record_response(plan)?;
         let directions = if pairs { 2.0 } else { 1.0 };
         let bytes = memory::graph(directions * answer.expected(bits as f64, count));
-        memory::check("the noisy graph", bytes, available)?;
+        memory::check("the noisy graph", bytes, self.available)?;
         let place = |start: u64, node: u64, sender: u64| {
             start + if pairs || sender < node { sender } else { sender - 1 }
         };
@@ -76,16 +98,6 @@ impl Vault {
         offsets.resize(nodes as usize + 1, senders.len() as u64);
         let noisy = Graph::from_rows(offsets, senders)?;
         Ok(if pairs { progap_graph::transform::symmetrise(noisy) } else { noisy })
-    }
-
-    /// Records the noisy graph, which is asked for once, or was kept before an interruption.
-    pub(crate) fn record_response(&mut self, plan: &Plan) -> Result<()> {
-        let response = plan.response.ok_or(Error::Internal("the plan does not pay for a noisy graph"))?;
-        if self.asked.is_empty() {
-            self.record(edge_count(response.count.event(1.0)?));
-            self.record(edge_response(SparseResponse::event(response.epsilon)?));
-        }
-        Ok(())
     }
 }
 

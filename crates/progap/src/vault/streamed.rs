@@ -2,7 +2,7 @@
 //!
 //! The messages of all nodes are in memory as small integers, since edges come from anywhere. Everything else passes through: edges and rows lie in
 //! a mapped file, sums go to whoever takes them. As all noise is bound to all exact sums, these are computed twice, first for their digest and
-//! then for their noise: nothing exact is ever written anywhere, and the result has the bits of [`Vault::aggregate`].
+//! then for their noise: nothing exact is ever written anywhere, and the result has the bits of [`Aggregation`].
 
 use std::ops::Range;
 
@@ -12,10 +12,8 @@ use progap_privacy::noise::{
     AnySource, MessageInt, MessageType, NoisySum, PieceVisitor, Query, RoundedGaussian, choose_scale,
 };
 
-use super::Vault;
-use crate::plan::Plan;
+use super::{Aggregation, Asked, Noise, Private, VaultQuery};
 use crate::rows::{Aggregates, Message, blocks};
-use crate::settings::Level;
 use crate::{Error, Result};
 
 /// About this many sums are in memory at a time.
@@ -24,69 +22,82 @@ const SUMS_AT_ONCE: usize = 1 << 22;
 /// A function that takes the rows of an aggregate, in their order.
 pub type Take<'t> = dyn FnMut(&mut [f32]) -> Result<()> + 't;
 
-impl Vault {
-    /// As [`Vault::aggregate`], with the same bits: rows of sums are handed to `take` block by block instead of being returned.
-    ///
-    /// # Proof definition
-    /// That of [`Vault::aggregate`]. Where this ends in an error nothing may be kept of what was taken.
+/// A question whose answer has a row for each node, and can be given block by block with the same bits.
+pub trait Streamable: VaultQuery<Answer = Vec<f32>> {
+    /// Hands the rows of the answer to `take`, in their order. Where this ends in an error nothing may be kept of what was taken.
     ///
     /// # Errors
-    /// Those of [`Vault::aggregate`] and of `take`.
-    pub fn aggregate_streamed(
-        &mut self,
-        query: &str,
-        message: Message<'_>,
-        aggregates: &Aggregates,
-        plan: &Plan,
-        take: &mut Take<'_>,
-    ) -> Result<()> {
-        let width = self.check_message(message, aggregates)?;
-        if self.settings.level == Level::None {
-            let mut panels = Panels::new(self.nodes(), width);
-            for block in blocks(self.nodes()) {
-                panels.put(block.clone(), &self.rows.messages_of(block, message, aggregates)?);
-            }
-            each_block(self.along(message)?, &panels, &mut |sums: &mut [f32]| take(sums))?;
-            self.record(self.aggregation(plan)?);
-            return Ok(());
-        }
-        self.draw(self.nodes() * width, plan)?;
-        let noise = plan.aggregate_multiplier * plan.sensitivity;
-        let query = self.randomness.query(query)?;
-        let few = self.along(message)?.max_in_degree() <= i16::MAX as usize;
-        let say = (message, aggregates, width);
-        match choose_scale(noise, self.largest_weight())? {
-            (MessageType::I8, scale) if few => self.released::<i8, i32>(say, (noise, scale), query, take)?,
-            (_, scale) if few => self.released::<i16, i32>(say, (noise, scale), query, take)?,
-            (_, scale) => self.released::<i16, i64>(say, (noise, scale), query, take)?,
-        }
-        self.record(self.aggregation(plan)?);
-        Ok(())
+    /// Those of the question and of `take`.
+    fn stream(self, private: &Private, noise: &mut Noise, take: &mut Take<'_>) -> Result<()>;
+}
+
+/// A question whose answer is handed on block by block instead of being returned.
+///
+/// # Proof definition
+/// That of the question: the answer has the same bits.
+pub struct Streamed<'t, Q> {
+    /// The question.
+    pub question: Q,
+    /// What takes the rows.
+    pub take: &'t mut Take<'t>,
+}
+
+impl<Q: Streamable> VaultQuery for Streamed<'_, Q> {
+    type Answer = ();
+
+    fn spec(&self, private: &Private) -> Result<Asked> {
+        self.question.spec(private)
     }
 
-    fn released<T, N>(
-        &mut self,
-        (message, aggregates, width): (Message<'_>, &Aggregates, usize),
-        (noise, scale): (f64, u32),
-        query: Query<AnySource>,
-        take: &mut Take<'_>,
-    ) -> Result<()>
-    where
-        T: MessageInt + Send + Sync,
-        N: WeightedSum<T> + NoisySum + Into<i64>,
-    {
-        let mut panels = Panels::<T>::new(self.nodes(), width);
-        let say = (message, aggregates);
-        let scale = self.integers(say, width, scale, |block, rounded| panels.put(block, rounded))?;
-        self.table(noise, scale)?;
-        let graph = self.along(message)?;
-        let table = self.table.as_ref().ok_or(Error::Internal("there is no table of noise"))?;
-        table.release_pieces(
-            (scale, query, rayon::current_num_threads()),
-            |see: &mut PieceVisitor<'_, N, Error>| each_block(graph, &panels, see),
-            |noisy| take(&mut noisy.into_parts().0),
-        )
+    fn evaluate(self, private: &Private, noise: &mut Noise) -> Result<()> {
+        self.question.stream(private, noise, self.take)
     }
+}
+
+impl Streamable for Aggregation<'_> {
+    fn stream(self, private: &Private, noise: &mut Noise, take: &mut Take<'_>) -> Result<()> {
+        let Aggregation { label, message, aggregates } = &self;
+        let say = (*message, *aggregates, self.width(private));
+        let Some((sigma, _)) = noise.gaussian()? else {
+            let mut panels = Panels::new(private.nodes(), say.2);
+            for block in blocks(private.nodes()) {
+                panels.put(block.clone(), &private.rows.messages_of(block, *message, aggregates)?);
+            }
+            return each_block(private.along(*message)?, &panels, &mut |sums: &mut [f32]| take(sums));
+        };
+        let query = noise.query(label)?;
+        let few = private.along(*message)?.max_in_degree() <= i16::MAX as usize;
+        match choose_scale(sigma, private.largest_weight())? {
+            (MessageType::I8, scale) if few => {
+                released::<i8, i32>(private, noise, say, (sigma, scale), query, take)
+            }
+            (_, scale) if few => released::<i16, i32>(private, noise, say, (sigma, scale), query, take),
+            (_, scale) => released::<i16, i64>(private, noise, say, (sigma, scale), query, take),
+        }
+    }
+}
+
+fn released<T, N>(
+    private: &Private,
+    noise: &mut Noise,
+    (message, aggregates, width): (Message<'_>, &Aggregates, usize),
+    (sigma, scale): (f64, u32),
+    query: Query<AnySource>,
+    take: &mut Take<'_>,
+) -> Result<()>
+where
+    T: MessageInt + Send + Sync,
+    N: WeightedSum<T> + NoisySum + Into<i64>,
+{
+    let mut panels = Panels::<T>::new(private.nodes(), width);
+    let say = (message, aggregates);
+    let scale = private.integers(say, width, scale, |block, rounded| panels.put(block, rounded))?;
+    let graph = private.along(message)?;
+    noise.table(sigma, scale)?.release_pieces(
+        (scale, query, rayon::current_num_threads()),
+        |see: &mut PieceVisitor<'_, N, Error>| each_block(graph, &panels, see),
+        |noisy| take(&mut noisy.into_parts().0),
+    )
 }
 
 /// Hands the sums of blocks of receivers to `see`, in their order.

@@ -4,11 +4,12 @@ use std::num::NonZeroU64;
 
 use progap_nn::{Batch, Neighbours, Sage, sage_clipped_sum};
 use progap_privacy::Event;
-use progap_privacy::noise::{GradientGrid, Source, Stream, Summation};
+use progap_privacy::noise::{Source, Stream};
 
-use super::{Vault, batch_of};
+use super::noise::{GridSpec, multiplier, not_planned};
+use super::{Asked, Noise, Private, VaultQuery, batch_of};
 use crate::Result;
-use crate::plan::Plan;
+use crate::plan::{max_terms, term_sensitivity};
 use crate::query::Query;
 
 /// The name of the query.
@@ -22,50 +23,60 @@ pub(crate) fn subgraph_sum(event: Event, max_terms: u64) -> Query {
     Query::new(SUBGRAPH_GRADIENT, purpose, event)
 }
 
-impl Vault {
-    /// One noisy gradient over a batch of training nodes, drawn uniformly without replacement, each with its senders;
-    /// every sender kept at most `settings.max_degree` of its edges when the vault was locked. Divided by the size of the
-    /// batch.
-    ///
-    /// # Proof definition
-    /// For every model without batch normalisation, whose parameters left this vault before, the result is post-processing
-    /// of a noisy sum of which a record touches at most `plan.max_terms` terms, each moved by at most the grid's
-    /// sensitivity, with multiplier `plan.gradient_multiplier` (docs/privacy.md#subgraph-batches). The batch does not depend on
-    /// the data. Where it holds no touched term the sums are equal to the last bit; where it holds `I` of them,
-    /// `I` times twice the clip and one rounding to the grid are at most `I` times the grid's sensitivity.
-    pub fn subgraph_gradient(
-        &mut self,
-        query: &str,
-        sage: &Sage,
-        grid: &GradientGrid,
-        plan: &Plan,
-    ) -> Result<Vec<f32>> {
-        let mut stream = self.randomness.purpose(&batch_of(query))?.stream();
-        let size = self.settings.batch_size.min(self.train.len());
-        let batch = without_replacement(&mut stream, &mut self.train, size);
-        let inputs = self.rows.own()?;
-        let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
-        let senders = Neighbours::new(self.graph.nodes(), self.graph.offsets(), self.graph.senders())?;
-        let sum = sage_clipped_sum(sage, rows, senders, self.settings.clip)?;
-        self.draw(sum.len(), plan)?;
-        let noisy = grid.privatise(&sum, self.randomness.query(query)?)?;
-        let (population, drawn) = (self.train.len() as u64, size as u64);
-        let event = Event::sampled_without_replacement(
-            population,
-            drawn,
-            plan.max_terms,
-            grid.noise(),
-            grid.sensitivity(),
-        )?;
-        self.record(subgraph_sum(event, plan.max_terms));
-        Ok(noisy.value().iter().map(|g| (g / size as f64) as f32).collect())
+/// A noisy gradient over a batch of training nodes, drawn uniformly without replacement, each with its senders;
+/// every sender kept at most `settings.max_degree` of its edges when the vault was locked. Divided by the size of the
+/// batch.
+///
+/// # Proof definition
+/// For every model without batch normalisation, whose parameters left this vault before, the result is post-processing
+/// of a noisy sum of which a record touches at most [`max_terms`] terms, each moved by at most the grid's
+/// sensitivity, with the multiplier of the plan's query (docs/privacy.md#subgraph-batches). The batch does not depend on
+/// the data. Where it holds no touched term the sums are equal to the last bit; where it holds `I` of them,
+/// `I` times twice the clip and one rounding to the grid are at most `I` times the grid's sensitivity.
+#[derive(Debug, Clone, Copy)]
+pub struct SubgraphGradient<'a> {
+    /// The name of its batch and its noise, which no other query has.
+    pub label: &'a str,
+    /// The model.
+    pub sage: &'a Sage,
+}
+
+impl VaultQuery for SubgraphGradient<'_> {
+    type Answer = Vec<f32>;
+
+    fn spec(&self, private: &Private) -> Result<Asked> {
+        let (settings, train) = (&private.settings, private.train.len());
+        let (terms, moved) = (max_terms(settings, train), term_sensitivity(settings));
+        let size = settings.batch_size.min(train) as u64;
+        let step = Event::sampled_without_replacement(train as u64, size, terms, moved, moved)?;
+        Ok(Asked::new(subgraph_sum(step, terms), self.sage.parameter_count()))
     }
 
-    /// The grid for [`Vault::subgraph_gradient`] with this many parameters: a touched term moves from one clipped gradient to any
-    /// other.
-    pub fn subgraph_grid(&self, parameters: usize, plan: &Plan) -> Result<GradientGrid> {
-        let terms = Summation::sequential(self.settings.batch_size as u64);
-        Ok(GradientGrid::new(2.0 * self.settings.clip, parameters, plan.gradient_multiplier, terms)?)
+    fn evaluate(self, private: &Private, noise: &mut Noise) -> Result<Vec<f32>> {
+        let SubgraphGradient { label, sage } = self;
+        let Event::SampledWithoutReplacement { batch_size, sigma, term_sensitivity, .. } = *noise.event()
+        else {
+            return Err(not_planned());
+        };
+        let size = batch_size as usize;
+        let mut stream = noise.purpose(&batch_of(label))?.stream();
+        if noise.population.is_empty() {
+            noise.population.clone_from(&private.train);
+        }
+        let batch = without_replacement(&mut stream, &mut noise.population, size);
+        let inputs = private.rows.own()?;
+        let rows = Batch::new(&inputs, &private.rows.labels, &batch, private.rows.classes)?;
+        let graph = &private.graph;
+        let senders = Neighbours::new(graph.nodes(), graph.offsets(), graph.senders())?;
+        let sum = sage_clipped_sum(sage, rows, senders, private.settings.clip)?;
+        let grid = GridSpec {
+            clip: 2.0 * private.settings.clip,
+            parameters: sage.parameter_count(),
+            multiplier: multiplier(sigma, term_sensitivity),
+            terms: private.settings.batch_size as u64,
+        };
+        let noisy = noise.privatise(&sum, grid, label)?;
+        Ok(noisy.iter().map(|g| (g / size as f64) as f32).collect())
     }
 }
 

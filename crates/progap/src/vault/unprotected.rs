@@ -4,11 +4,12 @@ use progap_graph::Part;
 use progap_nn::{Batch, DistributedBatch, Network, Sage, accuracy};
 use progap_privacy::noise::SenderBound;
 
-use super::Vault;
+use super::Private;
+use crate::model::Model;
 use crate::rows::Aggregates;
-use crate::{Result, propagate};
+use crate::{Error, Result, propagate};
 
-impl Vault {
+impl Private {
     /// The inputs of a GraphSAGE's convolutions from the senders, **without any protection**: for the data owner alone, and the
     /// statement says so. Each sender speaks to all its receivers, with the weight that sampling gives it on average.
     pub fn unprotected_aggregates(&self, sage: &Sage) -> Result<Vec<Vec<f32>>> {
@@ -50,6 +51,25 @@ impl Vault {
         }
         let batch = Batch::new(&inputs, &self.rows.labels, &nodes, self.rows.classes)?;
         Ok(accuracy(network, self.evaluated(batch, part)?)?)
+    }
+
+    /// As [`Vault::unprotected_accuracy`], of any model that reads rows and aggregates.
+    pub fn unprotected_accuracy_of(&self, model: &Model, aggregates: &Aggregates, part: Part) -> Result<f64> {
+        let model = match model {
+            Model::Network(network) => return self.unprotected_accuracy(network, aggregates, part),
+            Model::Addressed(model) => model,
+            _ => return Err(Error::internal("the model reads more than rows and aggregates")),
+        };
+        let nodes = self.rows.nodes(part);
+        let probabilities = model.probabilities(&self.rows.inputs(aggregates)?, &nodes)?;
+        let truth: Vec<u32> = nodes.iter().map(|&node| self.rows.labels[node as usize]).collect();
+        let right =
+            probabilities.chunks_exact(self.rows.classes.max(1)).zip(&truth).filter(|(row, truth)| {
+                let best =
+                    (0..row.len()).fold(0, |best, class| if row[class] > row[best] { class } else { best });
+                best as u32 == **truth
+            });
+        Ok(right.count() as f64 / nodes.len() as f64)
     }
 
     /// A batch of own nodes of a part of the split, as part of those of all ranks.

@@ -1,8 +1,10 @@
 //! How far an edge or a record moves what leaves the vault where edges have weights, or are heard both ways.
 
-use super::tests::{SIZES, aggregate, all_messages, data, distance, of};
+use progap_graph::Graph;
+
+use super::tests::{SIZES, aggregate, all_messages, asking, data, distance, of};
 use super::*;
-use crate::settings::Method;
+use crate::settings::{Bounding, Direction, MethodKind};
 
 /// The same data with a weight for each edge, and without what a function drops.
 fn weighted(keep: impl Fn(u32, u32) -> bool) -> Dataset {
@@ -19,7 +21,7 @@ fn weighted(keep: impl Fn(u32, u32) -> bool) -> Dataset {
 
 #[test]
 fn an_edge_moves_one_row_by_its_weight_at_most() {
-    let settings = Settings { batch_size: 50, ..Settings::of(Method::Progap, Level::Edge) };
+    let settings = Settings { batch_size: 50, ..Settings::of(MethodKind::ProgapLabels, Level::Edge) };
     let whole = weighted(|_, _| true);
     let edges: Vec<_> = whole.graph().iter_edges().zip(whole.graph().weights().expect("weights")).collect();
     for message in all_messages() {
@@ -36,8 +38,12 @@ fn an_edge_moves_one_row_by_its_weight_at_most() {
 #[test]
 fn a_record_moves_an_aggregate_by_its_bound_at_most_whatever_the_weights() {
     for (bounding, max_degree) in [(Bounding::Weight, 9), (Bounding::Cap, 4), (Bounding::Sample, 299)] {
-        let settings =
-            Settings { batch_size: 50, max_degree, bounding, ..Settings::of(Method::Progap, Level::Node) };
+        let settings = Settings {
+            batch_size: 50,
+            max_degree,
+            bounding,
+            ..Settings::of(MethodKind::ProgapLabels, Level::Node)
+        };
         for message in all_messages() {
             let without = aggregate(weighted(|source, _| source != 7), &settings, message);
             let moved = distance(&aggregate(weighted(|_, _| true), &settings, message), &without);
@@ -55,8 +61,12 @@ fn a_record_moves_an_aggregate_by_its_bound_at_most_whatever_the_weights() {
 fn an_edge_of_a_record_moves_an_aggregate_by_root_two_of_its_bound_at_most() {
     let receivers: Vec<u32> = data().graph().transpose().in_neighbours(7).to_vec();
     for (bounding, max_degree) in [(Bounding::Weight, 9), (Bounding::Cap, 4)] {
-        let settings =
-            Settings { batch_size: 50, max_degree, bounding, ..Settings::of(Method::Progap, Level::Node) };
+        let settings = Settings {
+            batch_size: 50,
+            max_degree,
+            bounding,
+            ..Settings::of(MethodKind::ProgapLabels, Level::Node)
+        };
         let bound = f64::from(max_degree).sqrt();
         for (listed, message) in
             [1, 2, 5, receivers.len()].into_iter().zip(all_messages().into_iter().cycle())
@@ -79,10 +89,11 @@ fn an_edge_of_a_record_moves_an_aggregate_by_root_two_of_its_bound_at_most() {
 
 #[test]
 fn methods_without_weights_say_so() {
-    for method in [Method::Lpgnet, Method::Sage, Method::EdgeRand, Method::DpGnn] {
+    for method in [MethodKind::Lpgnet, MethodKind::Sage, MethodKind::EdgeRand, MethodKind::DpGnn] {
         let level = crate::method::catalogue::entry(method).levels[0];
         let settings = Settings::of(method, level);
-        let refused = Vault::new(weighted(|_, _| true), &settings, Randomness::from_seed(3)).err();
+        let nothing = Plan::without_noise();
+        let refused = Vault::open(weighted(|_, _| true), &settings, nothing, Randomness::from_seed(3)).err();
         let refused = refused.unwrap_or_else(|| panic!("{method} takes weights")).to_string();
         assert!(refused.contains("leave the weights out"), "{refused}");
     }
@@ -91,14 +102,16 @@ fn methods_without_weights_say_so() {
 /// Messages against the edges: of a pair (a, b) the row of a moves by what b says, and no other row.
 #[test]
 fn an_edge_moves_the_row_of_its_source_by_one_where_messages_go_back() {
-    let settings = Settings { direction: Direction::Both, ..Settings::of(Method::Views, Level::Edge) };
+    let settings =
+        Settings { direction: Direction::Both, ..Settings::of(MethodKind::ProgapViews, Level::Edge) };
     let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let values: Vec<f32> = (0..300 * 4).map(|at| if at % 4 == at / 4 % 4 { 3.0 } else { 0.0 }).collect();
     let make = of(&values, 4);
     let sums = |dataset: Dataset, back: bool| {
-        let mut vault = Vault::new(dataset, &settings, Randomness::from_seed(3)).expect("a vault");
+        let mut vault =
+            Vault::open(dataset, &settings, plan.clone(), Randomness::from_seed(3)).expect("a vault");
         let message = Message::Made { maker: Maker(&make), width: 4, back };
-        vault.aggregate("query", message, &vec![], &plan).expect("an aggregate")
+        vault.ask(asking("query", message)).expect("an aggregate")
     };
     let one_less = |(source, target): (u32, u32)| {
         let mut parts = data().into_parts();
@@ -116,25 +129,27 @@ fn an_edge_moves_the_row_of_its_source_by_one_where_messages_go_back() {
         assert!((distance(&with, &without) - moved).abs() < 1e-6, "no other row moves");
     }
     // One edge is in both queries of a stage: the plan asks twice as often, with more noise.
-    let once = Plan::new(&Settings::of(Method::Views, Level::Edge).checked().expect("settings"), SIZES);
+    let once =
+        Plan::new(&Settings::of(MethodKind::ProgapViews, Level::Edge).checked().expect("settings"), SIZES);
     let once = once.expect("a plan");
     assert_eq!(plan.queries.count("aggregation"), 2 * once.queries.count("aggregation"));
     let ratio = plan.aggregate_multiplier / once.aggregate_multiplier;
     assert!((ratio - 2f64.sqrt()).abs() < 1e-3, "{ratio}");
     // Nobody goes back who did not pay for it, and records at node level are lists of receivers.
-    let one_way = Settings::of(Method::Views, Level::Edge);
-    let mut vault = Vault::new(data(), &one_way, Randomness::from_seed(3)).expect("a vault");
+    let one_way = Settings::of(MethodKind::ProgapViews, Level::Edge);
+    let mut vault = Vault::open(data(), &one_way, once, Randomness::from_seed(3)).expect("a vault");
     let back = Message::Made { maker: Maker(&make), width: 4, back: true };
-    assert!(vault.aggregate("query", back, &vec![], &once).is_err());
-    let node = Settings { direction: Direction::Both, ..Settings::of(Method::Progap, Level::Node) };
-    assert!(node.checked().is_err() && Vault::new(data(), &node, Randomness::from_seed(3)).is_err());
+    assert!(vault.ask(asking("query", back)).is_err());
+    let node = Settings { direction: Direction::Both, ..Settings::of(MethodKind::ProgapLabels, Level::Node) };
+    let refused = Vault::open(data(), &node, Plan::without_noise(), Randomness::from_seed(3));
+    assert!(node.checked().is_err() && refused.is_err());
 }
 
 /// Turning all edges round is the same as turned data.
 #[test]
 fn out_is_in_of_the_graph_turned_round() {
     for level in [Level::Edge, Level::Node] {
-        let settings = Settings { batch_size: 50, ..Settings::of(Method::Progap, level) };
+        let settings = Settings { batch_size: 50, ..Settings::of(MethodKind::ProgapLabels, level) };
         let mut parts = weighted(|_, _| true).into_parts();
         parts.graph = parts.graph.transpose();
         let turned = aggregate(Dataset::new(parts).expect("a data set"), &settings, all_messages()[1]);

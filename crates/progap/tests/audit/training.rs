@@ -3,11 +3,16 @@
 use super::*;
 
 /// A small network in which training is quick.
-fn quick(level: Level) -> Settings {
-    Settings { epochs: 3, batch_size: 100, seed: Some(11), ..Settings::of(progap::Method::Progap, level) }
+pub(super) fn quick(level: Level) -> Settings {
+    Settings {
+        epochs: 3,
+        batch_size: 100,
+        seed: Some(11),
+        ..Settings::of(progap::MethodKind::ProgapLabels, level)
+    }
 }
 
-fn audit_training(settings: &Settings, canaries: usize) -> Vec<Trial> {
+pub(super) fn audit_training(settings: &Settings, canaries: usize) -> Vec<Trial> {
     let dataset = network();
     let auditor = Auditor { dataset: &dataset, settings, canaries: Some(canaries) };
     auditor.training(&mut ()).expect("audited")
@@ -18,7 +23,7 @@ fn audit_training(settings: &Settings, canaries: usize) -> Vec<Trial> {
 fn honest_training_passes() {
     for entry in methods() {
         for &level in entry.levels.iter().filter(|&&level| level != Level::None) {
-            if entry.method == Method::DpGnn {
+            if entry.method == MethodKind::DpGnn {
                 let (dataset, settings) = (network(), Settings::of(entry.method, level));
                 let auditor = Auditor { dataset: &dataset, settings: &settings, canaries: Some(1000) };
                 assert!(auditor.training(&mut ()).is_err_and(|e| e.to_string().contains("not protected")));
@@ -32,7 +37,7 @@ fn honest_training_passes() {
     }
 }
 
-/// Little noise, much claimed: a training run that says epsilon 1 and spends 60 is found out, friendships and records too.
+/// Little noise, much claimed: a training run that says epsilon 1 and spends 60 is found out, undirected edges and records too.
 /// Without noise nothing is claimed and everything is seen.
 #[test]
 fn false_claims_about_training_are_found() {
@@ -65,7 +70,8 @@ fn aggregates_after_the_released_stage_are_attacked_too() {
     let graph = Graph::from_edges(network.nodes(), &sources, &targets).expect("a graph");
     let parts = progap_graph::DatasetParts { graph, ..network.into_parts() };
     let dataset = Dataset::new(parts).expect("a data set");
-    let settings = Settings { depth: 2, seed: Some(11), ..Settings::of(Method::Views, Level::None) };
+    let settings =
+        Settings { depth: 2, seed: Some(11), ..Settings::of(MethodKind::ProgapViews, Level::None) };
     let auditor = Auditor { dataset: &dataset, settings: &settings, canaries: Some(1000) };
     let release = auditor.train(&mut ()).expect("trained");
     assert_eq!(release.statement.choice.as_ref().map(|choice| choice.stage), Some(0));
@@ -75,7 +81,7 @@ fn aggregates_after_the_released_stage_are_attacked_too() {
     assert!(links.iter().any(|attack| attack.name == "aggregates"));
 }
 
-/// The joint-privacy lemma (docs/privacy.md#joint-dp) on a real release: whether a record is there, with its features, label
+/// The joint-privacy lemma (crates/privacy/proofs/joint-dp.md) on a real release: whether a record is there, with its features, label
 /// and receivers, is not seen by all others within epsilon, though they see the model, the aggregates and every prediction but
 /// its own. Predictions that read the rows of a node's senders break it, and are found out. An accusation of the
 /// honest release has probability at most 0.001.

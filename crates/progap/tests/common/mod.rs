@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use progap::method::Progress;
-use progap::{Error, Release, Settings, release, run};
+use progap::{Release, Settings, release, run};
 use progap_graph::synth::SocialNetwork;
 use progap_graph::{Dataset, Ratios};
 use serde_json::Value;
@@ -71,7 +71,7 @@ pub fn stopped_and_resumed_on(data: &Dataset, settings: &Settings, epochs: &[usi
     for &epochs in epochs {
         let (_parts, parts) = folder();
         let stopped = progap::train(data, settings).observer(&mut stop_after(epochs)).into_folder(&parts);
-        assert!(matches!(stopped, Err(Error::Interrupted(_))), "{stopped:?}");
+        assert!(matches!(&stopped, Err(error) if error.is_interrupted()), "{stopped:?}");
         assert!(Release::open(&parts).is_err(), "an unfinished run is no release");
         run::resume(data.clone(), &parts, &mut ()).expect("resumed");
         assert!(contents(&parts) == contents(&whole), "{settings:?} stopped after epoch {epochs}");

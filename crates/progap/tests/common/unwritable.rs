@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The output of a command that may write neither the file nor its folder; nothing where no such process can be started.
+/// The output of a command that may write neither the file nor its folder; nothing where no such process can be
+/// started.
 pub fn output_without_write_access(path: &Path, mut command: Command) -> Option<Output> {
     #[cfg(unix)]
     {

@@ -93,7 +93,7 @@ class ProGAP:
     def settings(self) -> dict[str, Any]:
         """All settings that these parameters come to; raises what cannot work, before any data is touched.
 
-        >>> progap.ProGAP(method="progap", level="node", clip=0.5).settings()["epsilon"]
+        >>> progap.ProGAP(method="progap-labels", level="node", clip=0.5).settings()["epsilon"]
         8.0
         """
         return json.loads(_progap.check_settings(self._asked(), self._published()))

@@ -208,6 +208,10 @@ class Graph:
             raise DataError("there is no train_mask: say which nodes train")
         return Graph._of(self._data.with_parts(parts), self.classes)
 
+    def with_relation(self, name: str) -> Graph:
+        """The same graph with a name for what an edge stands for, such as "payment", which statements and reports then use."""
+        return Graph._of(self._data.with_relation(name), self.classes)
+
     def check(self, **settings: Any) -> list[str]:
         """What looks like a mistake in the data for a model with these settings, before anything is spent.
 

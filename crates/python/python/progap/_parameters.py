@@ -15,18 +15,18 @@ class Parameters(TypedDict, total=False):
     """What is None has the default of the method at the level."""
 
     #: How the model is trained
-    method: Literal["progap", "views", "gap", "mlp", "sage", "edge-rand", "lpgnet", "dp-gnn"] | None
+    method: Literal["progap", "progap-labels", "progap-views", "gap", "mlp", "sage", "edge-rand", "lpgnet", "dp-gnn"] | None
     #: What is private: nothing, edges, or whole records of nodes
     level: Literal["none", "edge", "node"] | None
     #: Privacy budget
     epsilon: float | None
-    #: Probability that the guarantee fails, or `auto`: at most a tenth of one over the number of records
+    #: DP delta, or `auto`: at most 1/(10 n) for n records
     delta: float | None
     #: Number of aggregations over the graph
     depth: int | None
     #: Along which edges a node receives
     direction: Literal["in", "out", "both"] | None
-    #: What a node sends, in the methods progap and views: auto is labels, or something else where labels do not help; embeddings come with the defaults of the method gap
+    #: What a node sends, in the methods progap-labels and progap-views: auto is labels, or something else where labels do not help; embeddings come with the defaults of the method gap
     messages: Literal["embeddings", "labels", "auto", "structure"] | None
     #: Width of hidden layers
     hidden: int | None
@@ -48,12 +48,16 @@ class Parameters(TypedDict, total=False):
     weight_decay: float | None
     #: Epochs in each stage
     epochs: int | None
-    #: Epochs over which the loss has to fall: a stage in which it does not, by one in two hundred, stops; 0: no stage does
+    #: Early-stopping patience in epochs (0.5 % relative improvement); 0 disables it
     patience: int | None
     #: Expected batch size; at other levels a batch is the whole training set
     batch_size: int | None
     #: Norm to which gradients are clipped
     clip: float | None
+    #: How features are learnt, in the method progap-views; by default what suits the public sizes
+    feature_learning: Literal["gradients", "table", "stages"] | None
+    #: How much of what its senders may say a training node gets, in the method progap-views, where a node that is predicted gets 1
+    known_weight: float | None
     #: How a sender's influence is bounded
     bounding: Literal["weight", "cap", "sample"] | None
     #: Square of a sender's largest influence; with sampling its largest number of edges

@@ -31,9 +31,12 @@ type Failure = Box<dyn std::error::Error>;
     mut_arg("epsilon", without_default),
     mut_arg("delta", without_default),
     after_help = "\
-Sigma at edge level is the standard deviation of the noise on sums of messages of norm 1 (or the scale of Laplace noise, in \
-methods with a delta of zero); at node level it is the noise multiplier of aggregations and gradients, that is the noise divided \
-by the sensitivity. The noise is that of `progap train` with the same settings, to the last digit, for every method and accounting. Other \
+Sigma at edge level is the standard deviation of the noise on sums of messages of norm 1 (or the scale of Laplace \
+noise, in \
+methods with a delta of zero); at node level it is the noise multiplier of aggregations and gradients, that is the \
+noise divided \
+by the sensitivity. The noise is that of `progap train` with the same settings, to the last digit, for every method \
+and accounting. Other \
 flags and defaults are those of `progap train`; a flag on which no noise depends is refused.
 
 Examples:
@@ -50,7 +53,7 @@ pub struct Account {
     /// Settings to start from
     #[arg(long, value_enum, conflicts_with = "events")]
     preset: Option<Preset>,
-    /// At level edge: protect friendships, both directions of an edge together
+    /// At level edge: protect undirected edges, both directions of an edge together
     #[arg(long, conflicts_with = "events")]
     undirected: bool,
     /// Find the epsilon of this noise
@@ -62,13 +65,15 @@ pub struct Account {
     /// The number of nodes, on which a depth that is not given depends
     #[arg(long, value_name = "N", conflicts_with = "events")]
     nodes: Option<usize>,
-    /// The number of feature columns, on which a depth and a batch size that are not given depend at level node
+    /// Number of feature columns, on which depth and batch size depend at node level
     #[arg(long, value_name = "N", conflicts_with = "events")]
     columns: Option<usize>,
     /// The number of classes, on which a depth and a batch size that are not given depend at level node
     #[arg(long, value_name = "N", conflicts_with = "events")]
     classes: Option<usize>,
-    /// The number of number columns without declared bounds, on which `--scaling` depends at level node, with --nodes [default: 0]
+    /// Number of number columns without bounds; goes with --nodes [default: 0]
+    ///
+    /// `--scaling` depends on it at node level.
     #[arg(long, value_name = "N", conflicts_with = "events")]
     number_columns: Option<usize>,
     /// A tree of events in JSON, with or without its unit; `-` reads standard input
@@ -158,12 +163,12 @@ impl Account {
         let run = self.sizes().fold(progap::account(request), |run, (size, count)| run.with(size, count));
         let decided = run.decided()?;
         for name in names {
-            if let Some(why) = settings.without_cost(name, decided.sizes) {
-                return Err(progap::Error::NoEffect { name, why: why.into() }.into());
+            if let Some(why) = decided.settings.without_cost(name) {
+                return Err(progap::Error::no_effect(name, why).into());
             }
         }
         let target = settings.epsilon.filter(|_| target_given);
-        let assumed = settings.from_sizes.scaling && self.number_columns.is_none();
+        let assumed = settings.is_open("scaling") && self.number_columns.is_none();
         let planned = Planned::new(decided, assumed)?;
         Question::of_run(unit, planned, target, self.sigma)
     }
@@ -186,7 +191,7 @@ fn without_default(arg: Arg) -> Arg {
     let help = match arg.get_id().as_str() {
         "level" => "What is private: edges, or whole records of nodes",
         "epsilon" => "Find the noise of this privacy budget",
-        _ => "Probability that the guarantee fails; needed unless the method has none",
+        _ => "DP delta; needed unless the method has none",
     };
     arg.help(help)
 }

@@ -3,7 +3,7 @@
 use progap::query::Queries;
 use progap::settings::Level;
 use progap::units::in_unit;
-use progap::{Decided, Error as RunError, Settings};
+use progap::{Decided, ErrorKind, Settings};
 use progap_privacy::accountant::{Accountant, Best, all};
 use progap_privacy::noise::tables;
 use progap_privacy::{Error, Event, Unit};
@@ -97,8 +97,8 @@ pub struct Opinion {
 pub struct Answer {
     pub sigma: Option<f64>,
     pub epsilon: f64,
-    /// Epsilon for one friendship.
-    pub friendship: Option<f64>,
+    /// Epsilon for one undirected edge.
+    pub undirected: Option<f64>,
     /// Epsilon for one direction of it.
     pub directed: Option<f64>,
     pub event: Event,
@@ -159,7 +159,8 @@ impl Question {
         })
     }
 
-    /// Asks every accountant, and for the best of them what training asks; where delta is zero there is one way to account.
+    /// Asks every accountant, and for the best of them what training asks; where delta is zero there is one way to
+    /// account.
     pub fn ask(&self, accountant: &str) -> Result<Answers, Failure> {
         if self.delta.is_none() {
             let answer = match self.noise(&Best)? {
@@ -227,10 +228,12 @@ impl Question {
                         gradient_multiplier,
                     }))
                 }
-                Err(RunError::Privacy(why @ (Error::Unsupported(_) | Error::CannotCalibrate { .. }))) => {
-                    Ok(Err(why.to_string()))
-                }
-                Err(error) => Err(error.into()),
+                Err(error) => match error.kind() {
+                    ErrorKind::Privacy(why @ (Error::Unsupported(_) | Error::CannotCalibrate { .. })) => {
+                        Ok(Err(why.to_string()))
+                    }
+                    _ => Err(error.into()),
+                },
             },
             (None, None) => Err("give an event, or a target and a plan".into()),
         }
@@ -256,7 +259,7 @@ impl Question {
             (Some(queries), Some(planned)) => in_unit(queries, planned.settings(), unit),
             _ => Ok(None),
         };
-        let (friendship, directed) = match (self.unit, &queries) {
+        let (undirected, directed) = match (self.unit, &queries) {
             (Some(Unit::Edge), Some(_)) => (of(other(Unit::EdgeUndirected)?)?, Some(epsilon)),
             (Some(Unit::EdgeUndirected), Some(_)) => (Some(epsilon), of(other(Unit::Edge)?)?),
             // Of an arbitrary query no more is known than that each edge moves it by its sensitivity.
@@ -267,7 +270,7 @@ impl Question {
         Ok(Ok(Answer {
             sigma,
             epsilon,
-            friendship,
+            undirected,
             directed,
             event,
             queries,

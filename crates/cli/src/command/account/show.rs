@@ -31,7 +31,7 @@ pub struct AccountJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     target_epsilon: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    epsilon_friendship: Option<f64>,
+    epsilon_undirected: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     epsilon_directed: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,8 @@ struct Query<'a> {
     name: &'a str,
     purpose: &'a str,
     count: u64,
-    /// Of gradients, before their sums are rounded: rounding is charged, and raises noise and sensitivity by the same factor.
+    /// Of gradients, before their sums are rounded: rounding is charged, and raises noise and sensitivity by the same
+    /// factor.
     sigma: f64,
     sensitivity: f64,
     /// Their ratio, which is that of the run's statement.
@@ -98,7 +99,7 @@ pub fn report<'a>(question: &Question, answers: &'a Answers, chosen: Chosen<'a>)
         accountant,
         accountants,
         target_epsilon: question.target,
-        epsilon_friendship: answer.friendship,
+        epsilon_undirected: answer.undirected,
         epsilon_directed: answer.directed,
         sensitivity: queries.first().map(|query| query.sensitivity),
         gradient_multiplier: answer.gradient_multiplier,
@@ -151,21 +152,21 @@ pub fn show(question: &Question, answers: &Answers, chosen: Chosen<'_>, report: 
     }
     let delta = delta::written(question.delta.unwrap_or(0.0));
     facts.push(("epsilon", format!("{} at delta {delta}, by {}", up(report.epsilon), report.accountant)));
-    if let Some(epsilon) = report.epsilon_friendship.filter(|_| question.unit == Some(Unit::Edge)) {
+    if let Some(epsilon) = report.epsilon_undirected.filter(|_| question.unit == Some(Unit::Edge)) {
         let how = if question.planned.is_some() {
             "both directions of an edge together"
         } else {
             "two edges together: sensitivities doubled, as the tree does not say which rows they reach"
         };
-        facts.push(("friendship", format!("epsilon {} ({how})", up(epsilon))));
+        facts.push(("undirected edge", format!("epsilon {} ({how})", up(epsilon))));
     }
     if let Some(epsilon) = report.epsilon_directed.filter(|_| question.unit == Some(Unit::EdgeUndirected)) {
         facts.push((
             "one direction",
-            format!("epsilon {} (one direction of a friendship alone)", up(epsilon)),
+            format!("epsilon {} (one direction of an undirected edge alone)", up(epsilon)),
         ));
     }
-    let friendship = question.unit == Some(Unit::Edge) && report.epsilon_friendship.is_some();
+    let undirected = question.unit == Some(Unit::Edge) && report.epsilon_undirected.is_some();
     let rows = answers.opinions.iter().map(|Opinion { name, answer }| {
         let mark = if *name == chosen.0 { " *" } else { "" };
         let cell = |value: Option<f64>| value.map_or("-".to_owned(), up);
@@ -174,10 +175,10 @@ pub fn show(question: &Question, answers: &Answers, chosen: Chosen<'_>, report: 
             format!("{name}{mark}"),
             cell(answer.and_then(|answer| answer.sigma)),
             cell(answer.map(|answer| answer.epsilon)),
-            if friendship { cell(answer.and_then(|answer| answer.friendship)) } else { String::new() },
+            if undirected { cell(answer.and_then(|answer| answer.undirected)) } else { String::new() },
         ]
     });
-    let header = ["accountant", "sigma", "epsilon", if friendship { "friendship" } else { "" }];
+    let header = ["accountant", "sigma", "epsilon", if undirected { "undirected edge" } else { "" }];
     let title = match question.target {
         Some(epsilon) => format!("Noise for epsilon {epsilon} at delta {delta}"),
         None => format!("Epsilon at delta {delta}"),

@@ -18,9 +18,10 @@ use crate::ui::{self, count};
 #[command(after_help = "\
 Examples:
   progap data partition my-graph/ /shared/parts --parts 16
-  mpirun -n 4 progap train /shared/parts --method progap
+  mpirun -n 4 progap train /shared/parts --method progap-labels
 
-Parts are cut by edges, as ranks are. Any number of ranks reads them, each only the parts that hold its nodes, and every command reads \
+Parts are cut by edges, as ranks are. Any number of ranks reads them, each only the parts that hold its nodes, and \
+every command reads \
 the folder as one graph.")]
 pub struct Partition {
     #[command(flatten)]

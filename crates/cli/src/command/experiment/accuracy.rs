@@ -1,8 +1,8 @@
 //! The table of accuracies, or of another metric: methods, levels, budgets and variants by data sets.
 
-use progap::experiment::{self, MIN_RUNS, Name, Outcome, published};
 use progap::method::catalogue;
-use progap::settings::{Level, Method, Metric};
+use progap::settings::{Level, MethodKind, Metric};
+use progap_experiments::{self as experiment, MIN_RUNS, Name, Outcome, published};
 
 use super::content::{Outcomes, data_names, delta, epsilon, too_few_runs, unit_note};
 use crate::report::{Cell, Table};
@@ -29,7 +29,7 @@ fn accuracy(metric: Metric, outcome: &Outcome) -> Cell {
 #[derive(PartialEq)]
 struct RowKey<'c> {
     level: Level,
-    method: Method,
+    method: MethodKind,
     epsilon: Option<f64>,
     variant: &'c [(String, String)],
 }
@@ -174,7 +174,8 @@ pub fn accuracies(name: Name, metric: Metric, outcomes: &Outcomes<'_>) -> Table 
         caption += " The guarantee of dp-gnn covers training and not predictions: it competes with no other.";
     }
     if columns.iter().any(|column| column.contains(PUBLISHED)) {
-        caption += " Published figures are of the paper's own data, fb-100 of all hundred schools, and of settings tuned by \
+        caption += " Published figures are of the paper's own data, fb-100 of all hundred schools, and of settings \
+            tuned by \
                     its grid.";
     }
     Table { id: "accuracy".into(), caption, columns, rows: body }
@@ -202,7 +203,7 @@ mod tests {
         Outcome { values: values.to_vec(), ..Outcome::default() }
     }
 
-    fn cell(method: Method, level: Level, epsilon: Option<f64>) -> experiment::Cell {
+    fn cell(method: MethodKind, level: Level, epsilon: Option<f64>) -> experiment::Cell {
         let data = experiment::DataSpec {
             name: "facebook".into(),
             content: serde_json::Value::Null,
@@ -229,35 +230,36 @@ mod tests {
             (cell(method, Level::Edge, Some(epsilon)), under(delta, &[value]))
         };
         let cells = [
-            edge(Method::Progap, 1.0, 1e-7, 0.8),
-            edge(Method::Gap, 1.0, 1e-7, 0.7),
-            edge(Method::Lpgnet, 1.0, 0.0, 0.9),
-            edge(Method::EdgeRand, 1.0, 0.0, 0.6),
-            edge(Method::Mlp, 0.0, 0.0, 0.95),
-            edge(Method::Progap, 2.0, 1e-7, 0.85),
+            edge(MethodKind::ProgapLabels, 1.0, 1e-7, 0.8),
+            edge(MethodKind::Gap, 1.0, 1e-7, 0.7),
+            edge(MethodKind::Lpgnet, 1.0, 0.0, 0.9),
+            edge(MethodKind::EdgeRand, 1.0, 0.0, 0.6),
+            edge(MethodKind::Mlp, 0.0, 0.0, 0.95),
+            edge(MethodKind::ProgapLabels, 2.0, 1e-7, 0.85),
         ];
         assert_eq!(bold(&cells, 4), [true, false, true, false, false, false]);
         // The same epsilon for an undirected edge is another guarantee, and so is another delta.
         let mut other = cells[..2].to_vec();
-        let settings = progap::Settings::of(Method::Gap, Level::Edge);
+        let settings = progap::Settings::of(MethodKind::Gap, Level::Edge);
         other[1].1.chosen = Some(progap::Settings { undirected: true, ..settings });
         assert_eq!(bold(&other, 4), [false, false]);
-        let other = [cells[0].clone(), edge(Method::Gap, 1.0, 1e-5, 0.7)];
+        let other = [cells[0].clone(), edge(MethodKind::Gap, 1.0, 1e-5, 0.7)];
         assert_eq!(bold(&other, 4), [false, false]);
         // A guarantee that covers training alone is another one.
         let node = |method, value| (cell(method, Level::Node, Some(8.0)), under(1e-5, &[value]));
-        let other = [node(Method::Progap, 0.7), node(Method::DpGnn, 0.9), node(Method::Gap, 0.6)];
+        let other =
+            [node(MethodKind::ProgapLabels, 0.7), node(MethodKind::DpGnn, 0.9), node(MethodKind::Gap, 0.6)];
         assert_eq!(bold(&other, 4), [true, false, false]);
     }
 
     #[test]
     fn table_2_has_deltas_and_the_published_figures_beside_ours() {
         let cells = [
-            (cell(Method::Progap, Level::None, None), outcome(&[0.84, 0.86, 0.85, 0.85, 0.85])),
-            (cell(Method::Gap, Level::None, None), outcome(&[0.80])),
-            (cell(Method::Mlp, Level::Edge, Some(0.0)), under(0.0, &[0.9])),
-            (cell(Method::Progap, Level::Edge, Some(1.0)), under(1e-7, &[0.7])),
-            (cell(Method::Progap, Level::Node, Some(8.0)), outcome(&[])),
+            (cell(MethodKind::Progap, Level::None, None), outcome(&[0.84, 0.86, 0.85, 0.85, 0.85])),
+            (cell(MethodKind::Gap, Level::None, None), outcome(&[0.80])),
+            (cell(MethodKind::Mlp, Level::Edge, Some(0.0)), under(0.0, &[0.9])),
+            (cell(MethodKind::Progap, Level::Edge, Some(1.0)), under(1e-7, &[0.7])),
+            (cell(MethodKind::Progap, Level::Node, Some(8.0)), outcome(&[])),
         ];
         let outcomes: Vec<(&experiment::Cell, Outcome)> = cells.iter().map(|(c, o)| (c, o.clone())).collect();
         let table = accuracies(Name::Table2, Metric::Accuracy, &outcomes);
@@ -277,10 +279,12 @@ mod tests {
     /// Data sets of different sizes have deltas of their own.
     #[test]
     fn each_data_set_has_its_delta_where_they_differ() {
-        let mut other = cell(Method::Gap, Level::Edge, Some(1.0));
+        let mut other = cell(MethodKind::Gap, Level::Edge, Some(1.0));
         other.data.name = "reddit".into();
-        let cells =
-            [(cell(Method::Gap, Level::Edge, Some(1.0)), under(1e-7, &[0.7])), (other, under(1e-8, &[0.8]))];
+        let cells = [
+            (cell(MethodKind::Gap, Level::Edge, Some(1.0)), under(1e-7, &[0.7])),
+            (other, under(1e-8, &[0.8])),
+        ];
         let outcomes: Vec<(&experiment::Cell, Outcome)> = cells.iter().map(|(c, o)| (c, o.clone())).collect();
         let table = accuracies(Name::Tradeoff, Metric::Accuracy, &outcomes);
         let expected = ["facebook, delta", "facebook (%)", "reddit, delta", "reddit (%)"];

@@ -1,4 +1,4 @@
-//! Several experiments in one document, such as docs/results/tables.md.
+//! Several experiments in one document.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,8 @@ fn apart(mut report: Report, number: usize) -> Report {
     report
 }
 
-/// The name of a section: the experiment, its data sets (of several the first), and the section where an experiment has more than one.
+/// The name of a section: the experiment, its data sets (of several the first), and the section where an experiment has
+/// more than one.
 fn heading(title: &str, subtitle: &str, section: &str) -> String {
     if section == title {
         return title.into();

@@ -1,7 +1,9 @@
 //! From what came of an experiment to tables and figures.
 
-use progap::experiment::{self, Experiment, MIN_RUNS, Name, Options, Outcome, Preset, Tuning, published};
 use progap::settings::{Level, Metric, Settings};
+use progap_experiments::{
+    self as experiment, Experiment, MIN_RUNS, Name, Options, Outcome, Preset, Tuning, published,
+};
 use progap_graph::summary::Summary;
 
 use super::accuracy::accuracies;
@@ -252,7 +254,8 @@ fn method_section(experiment: &Experiment) -> Section {
     let mut blocks = vec![
         Block::Notice(
             Tone::Caution,
-            "These runs are seeded so that anyone can repeat them: their noise is not secret, and none of them is a private \
+            "These runs are seeded so that anyone can repeat them: their noise is not secret, and none of them is a \
+             private \
              release. The figures are computed from test labels without protection."
                 .into(),
         ),
@@ -273,14 +276,14 @@ pub fn level_name(outcomes: &Outcomes<'_>, level: Level) -> String {
         Level::None => "without privacy".into(),
         Level::Edge => match edge_units(outcomes).as_slice() {
             [false] => "edge level (directed edges)".into(),
-            [true] => "edge level (friendships)".into(),
+            [true] => "edge level (undirected edges)".into(),
             _ => "edge level".into(),
         },
         Level::Node => "node level".into(),
     }
 }
 
-/// Whether friendships are the records, for the cells at edge level: all that occurs, once.
+/// Whether undirected edges are the records, for the cells at edge level: all that occurs, once.
 fn edge_units(outcomes: &Outcomes<'_>) -> Vec<bool> {
     let cells = outcomes.iter().map(|(cell, _)| cell).filter(|cell| cell.level == Level::Edge);
     let mut units: Vec<bool> = cells.flat_map(|cell| &cell.candidates).map(|s| s.undirected).collect();
@@ -293,9 +296,9 @@ fn edge_units(outcomes: &Outcomes<'_>) -> Vec<bool> {
 pub fn unit_note(outcomes: &Outcomes<'_>) -> String {
     match edge_units(outcomes).as_slice() {
         [] => "",
-        [false] => " At edge level one record is a directed edge, so that a friendship is two of them.",
-        [true] => " At edge level one record is a friendship, both directions of it.",
-        _ => " At edge level one record is a directed edge, or a friendship where undirected is true.",
+        [false] => " At edge level one record is a directed edge, so that an undirected edge is two of them.",
+        [true] => " At edge level one record is an undirected edge, both directions of it.",
+        _ => " At edge level one record is a directed edge, or an undirected edge where undirected is true.",
     }
     .into()
 }

@@ -1,7 +1,7 @@
 //! Figures of experiments: accuracy against epsilon, against depth, against the share of labels, and epoch by epoch.
 
-use progap::experiment::{self, Curve, LABELS, Outcome, PRESET, mean};
 use progap::settings::{Level, Metric};
+use progap_experiments::{self as experiment, Curve, LABELS, Outcome, PRESET, mean};
 
 use super::content::{Outcomes, level_name};
 use crate::report::{Axis, Border, Figure, Lines, Plot, Point, Reference, Series};
@@ -36,7 +36,8 @@ fn grouped<'o>(
 
 type Groups<'o> = Vec<(String, Vec<&'o (&'o experiment::Cell, Outcome)>)>;
 
-/// A line for each group, with points where `x` knows a place for a cell, and all places; nothing where there is no point.
+/// A line for each group, with points where `x` knows a place for a cell, and all places; nothing where there is no
+/// point.
 fn lines(
     groups: Groups<'_>,
     x: impl Fn(&experiment::Cell) -> Option<f64>,

@@ -1,7 +1,7 @@
 //! Findings of an experiment, in sentences that are made of its figures: does the paper's claim hold here?
 
-use progap::experiment::{self, MIN_RUNS, Name, Outcome, PRESET, mean, mean_interval};
-use progap::settings::{Level, Method};
+use progap::settings::{Level, MethodKind};
+use progap_experiments::{self as experiment, MIN_RUNS, Name, Outcome, PRESET, mean, mean_interval};
 
 type Pair<'o> = (&'o experiment::Cell, &'o Outcome);
 
@@ -16,11 +16,11 @@ pub fn findings(name: Name, outcomes: &[(&experiment::Cell, Outcome)]) -> Vec<St
             }),
             compare("Two views are more accurate than ProGAP", &pairs, |a, b| {
                 let same = variant(a, PRESET) == variant(b, PRESET);
-                (a.method, b.method) == (Method::Views, Method::Progap) && same
+                (a.method, b.method) == (MethodKind::ProgapViews, MethodKind::ProgapLabels) && same
             }),
             compare("ProGAP is more accurate than GAP", &pairs, |a, b| {
                 let same = variant(a, PRESET) == variant(b, PRESET);
-                (a.method, b.method) == (Method::Progap, Method::Gap) && same
+                (a.method, b.method) == (MethodKind::ProgapLabels, MethodKind::Gap) && same
             }),
         ],
         Name::Layerwise => vec![compare(
@@ -135,7 +135,8 @@ fn deeper(pairs: &[Pair<'_>]) -> Option<String> {
     }
     (all > 0).then(|| {
         format!(
-            "Deeper is better at larger epsilons: the best depth at the largest budget is at least that at the smallest in \
+            "Deeper is better at larger epsilons: the best depth at the largest budget is at least that at the \
+             smallest in \
              {holds} of {all} cases. Best depths: {}.",
             told.join("; ")
         )
@@ -146,7 +147,7 @@ fn deeper(pairs: &[Pair<'_>]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn cell(method: Method, epsilon: f64, variant: &[(&str, &str)]) -> experiment::Cell {
+    fn cell(method: MethodKind, epsilon: f64, variant: &[(&str, &str)]) -> experiment::Cell {
         let data = experiment::DataSpec {
             name: "school".into(),
             content: serde_json::Value::Null,
@@ -166,11 +167,11 @@ mod tests {
     #[test]
     fn claims_are_counted_and_contradictions_named() {
         let cells = [
-            (cell(Method::Progap, 1.0, &[]), vec![0.8, 0.7, 0.9, 0.8, 0.7]),
-            (cell(Method::Gap, 1.0, &[]), vec![0.7, 0.6, 0.8, 0.7, 0.6]),
-            (cell(Method::Progap, 2.0, &[]), vec![0.6, 0.9, 0.7, 0.7, 0.7]),
-            (cell(Method::Gap, 2.0, &[]), vec![0.8, 0.8, 0.75, 0.75, 0.75]),
-            (cell(Method::Progap, 4.0, &[]), vec![0.9]),
+            (cell(MethodKind::ProgapLabels, 1.0, &[]), vec![0.8, 0.7, 0.9, 0.8, 0.7]),
+            (cell(MethodKind::Gap, 1.0, &[]), vec![0.7, 0.6, 0.8, 0.7, 0.6]),
+            (cell(MethodKind::ProgapLabels, 2.0, &[]), vec![0.6, 0.9, 0.7, 0.7, 0.7]),
+            (cell(MethodKind::Gap, 2.0, &[]), vec![0.8, 0.8, 0.75, 0.75, 0.75]),
+            (cell(MethodKind::ProgapLabels, 4.0, &[]), vec![0.9]),
         ];
         let text = told(Name::Tradeoff, &cells).remove(0);
         assert!(text.contains("so in 1 of 2 comparisons, in 1 of them beyond chance"), "{text}");
@@ -187,10 +188,10 @@ mod tests {
     fn presets_are_compared_method_by_method() {
         let preset = |method, name, values: &[f64]| (cell(method, 1.0, &[(PRESET, name)]), values.to_vec());
         let cells = [
-            preset(Method::Progap, "default", &[0.8, 0.9]),
-            preset(Method::Progap, "paper", &[0.7, 0.6]),
-            preset(Method::Gap, "default", &[0.6, 0.7]),
-            preset(Method::Gap, "paper", &[0.65, 0.75]),
+            preset(MethodKind::Progap, "default", &[0.8, 0.9]),
+            preset(MethodKind::Progap, "paper", &[0.7, 0.6]),
+            preset(MethodKind::Gap, "default", &[0.6, 0.7]),
+            preset(MethodKind::Gap, "paper", &[0.65, 0.75]),
         ];
         let [presets, methods] = told(Name::Tradeoff, &cells).try_into().expect("two claims");
         assert!(
@@ -202,7 +203,9 @@ mod tests {
 
     #[test]
     fn depths_are_compared_between_budgets() {
-        let at = |epsilon, depth, value| (cell(Method::Progap, epsilon, &[("depth", depth)]), vec![value]);
+        let at = |epsilon, depth, value| {
+            (cell(MethodKind::ProgapLabels, epsilon, &[("depth", depth)]), vec![value])
+        };
         let cells = [at(1.0, "1", 0.7), at(1.0, "2", 0.6), at(4.0, "1", 0.7), at(4.0, "2", 0.8)];
         let text = told(Name::Depth, &cells).remove(0);
         assert!(text.contains("in 1 of 1 cases") && text.contains("1 at 1, 2 at 4"), "{text}");

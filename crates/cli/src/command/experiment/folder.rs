@@ -19,8 +19,8 @@ pub fn write_report(report: &report::Report, out: &Path) -> Result<PathBuf> {
     report::write(report, out)
 }
 
-/// Refuses a folder that holds something other than an experiment. In its own folder an experiment continues, and rewrites
-/// its report.
+/// Refuses a folder that holds something other than an experiment. In its own folder an experiment continues, and
+/// rewrites its report.
 pub fn claim(out: &Path, force: Force) -> Result<()> {
     // One that was killed before its first result has left a lock.
     let begun = [RESULTS, "results.sqlite.lock"].iter().any(|name| out.join(name).is_file());

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use progap::experiment::{Job, Library, Queue, Store};
 use progap::run::StageCache;
+use progap_experiments::{Job, Library, Queue, Store};
 
 use super::sources::load;
 use crate::command::Outcome;
@@ -22,7 +22,8 @@ pub struct OneJob {
     out: PathBuf,
 }
 
-/// Writes the jobs as commands. Each writes a results file of its own beside the store, so that any number may run at once.
+/// Writes the jobs as commands. Each writes a results file of its own beside the store, so that any number may run at
+/// once.
 pub fn write(file: &Path, jobs: &[Job], store: &Path) -> Outcome {
     let parts = store.parent().unwrap_or(Path::new(".")).join("parts");
     let mut text = String::new();

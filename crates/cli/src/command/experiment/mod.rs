@@ -17,8 +17,10 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-use progap::experiment::{self, Change, CustomFile, DataSpec, MIN_RUNS, Name, Options, Store, Tuning};
-use progap::settings::{Declaration, Level, Method, Metric};
+use progap::settings::{Declaration, Level, MethodKind, Metric};
+use progap_experiments::{
+    self as experiment, Change, CustomFile, DataSpec, MIN_RUNS, Name, Options, Store, Tuning,
+};
 use progap_graph::Ratios;
 use serde_json::Value;
 
@@ -35,8 +37,8 @@ use crate::ui;
 
 /// Run an experiment of the paper, or a comparison of your own
 ///
-/// Every run is stored as it finishes: stop with Ctrl-C, and continue with the same command; finished runs are not repeated.
-/// Runs are seeded so that anyone can repeat them: none of them is a private release.
+/// Every run is stored as it finishes: stop with Ctrl-C, and continue with the same command; finished runs are not
+/// repeated. Runs are seeded so that anyone can repeat them: none of them is a private release.
 #[derive(Subcommand)]
 #[command(after_help = "\
 Examples:
@@ -87,8 +89,8 @@ pub struct Run {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     runs: Option<u64>,
     /// Methods, see `progap methods`
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = <Method as FromStr>::from_str)]
-    methods: Option<Vec<Method>>,
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = <MethodKind as FromStr>::from_str)]
+    methods: Option<Vec<MethodKind>>,
     /// Levels: none, edge, node
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = <Level as FromStr>::from_str)]
     levels: Option<Vec<Level>>,
@@ -153,7 +155,9 @@ pub struct Custom {
 /// Shares of labels.
 #[derive(Args)]
 pub struct Labels {
-    /// Shares of training nodes; validation nodes are another tenth, or a twentieth where labels are fewer, all others test nodes
+    /// Shares of training nodes
+    ///
+    /// Validation nodes are another tenth, or a twentieth where labels are fewer; all others are test nodes.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0.01,0.05,0.2,0.75", value_parser = parse_share)]
     shares: Vec<f64>,
     #[command(flatten)]

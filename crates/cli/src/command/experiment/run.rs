@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use progap::experiment::{
-    self, DataSpec, Experiment, Job, Library, Options, Outcome as CellOutcome, Queue, Store,
-};
 use progap::run::StageCache;
+use progap_experiments::{
+    Cell, DataSpec, Experiment, Job, Library, Options, Outcome as CellOutcome, Queue, Store,
+};
 
 use super::folder::{RESULTS, claim, write_report};
 use super::schedule::Schedule;
@@ -88,7 +88,7 @@ impl Common {
         let outcomes: Vec<(_, CellOutcome)> = experiment
             .cells
             .iter()
-            .map(|cell| Ok((cell, experiment::outcome(experiment, cell, &results)?)))
+            .map(|cell| Ok((cell, progap_experiments::outcome(experiment, cell, &results)?)))
             .collect::<progap::Result<_>>()?;
         let report = content::report(title, experiment, &outcomes, options);
         self.finish(&report, &out, &outcomes)
@@ -118,7 +118,8 @@ impl Common {
             let loaded = library.get(&job.data, job.split)?;
             if let Some(before) = store.fingerprint(job)?.filter(|before| *before != loaded.fingerprint) {
                 return Err(format!(
-                    "the data set {} has changed since the results in {} were computed (fingerprint {}, then {before}): \
+                    "the data set {} has changed since the results in {} were computed (fingerprint {}, then \
+                     {before}): \
                      choose another folder with --out",
                     job.data.name,
                     store.path().display(),
@@ -141,12 +142,7 @@ impl Common {
         Ok(())
     }
 
-    fn finish(
-        &self,
-        report: &report::Report,
-        out: &Path,
-        outcomes: &[(&experiment::Cell, CellOutcome)],
-    ) -> Outcome {
+    fn finish(&self, report: &report::Report, out: &Path, outcomes: &[(&Cell, CellOutcome)]) -> Outcome {
         let page = write_report(report, out)?;
         if self.json {
             return ui::print(&watch::end_event(outcomes, &page).to_string());

@@ -1,10 +1,9 @@
 //! The work of an experiment, said before it is done.
 
-use progap::experiment::{Clock, Experiment, Job, Tuning};
 use progap::settings::Level;
+use progap_experiments::{Clock, Experiment, Job, Tuning};
 use serde_json::{Value, json};
 
-use crate::flags::in_flags;
 use crate::source::DataSource;
 use crate::ui;
 
@@ -27,14 +26,18 @@ pub fn tuning_warning(experiment: &Experiment) -> Option<&'static str> {
         _ if !private => None,
         Tuning::None => None,
         Tuning::Grid => Some(
-            "Settings are chosen among many runs on the same private data, as in the paper, and that choice is not part of \
+            "Settings are chosen among many runs on the same private data, as in the paper, and that choice is not \
+             part of \
              the epsilon that is shown: a release tuned like this guarantees less. `--tuning private` states what a \
              choice would cost; `--tuning none` makes none.",
         ),
         Tuning::Private => Some(
-            "Settings are chosen by the best of a random number of runs with random settings. What showing the best would \
-             cost a release is stated beside the epsilon of a run (Papernot and Steinke 2022): that holds for a number of \
-             runs and noise that nobody knows. Here both come from seeds, as in every experiment, and nothing is private; \
+            "Settings are chosen by the best of a random number of runs with random settings. What showing the best \
+             would \
+             cost a release is stated beside the epsilon of a run (Papernot and Steinke 2022): that holds for a \
+             number of \
+             runs and noise that nobody knows. Here both come from seeds, as in every experiment, and nothing is \
+             private; \
              no command makes such a release.",
         ),
     }
@@ -56,7 +59,7 @@ impl Schedule<'_> {
     }
 
     fn left_out(&self) -> impl Iterator<Item = String> {
-        self.experiment.left_out.iter().map(|why| in_flags(why))
+        self.experiment.left_out.iter().cloned()
     }
 
     /// For people.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use progap::experiment::DataSpec;
+use progap_experiments::DataSpec;
 use serde_json::Value;
 
 use super::Result;
@@ -38,6 +38,6 @@ pub fn load(spec: &DataSpec, split: u64) -> progap::Result<progap_graph::Dataset
         fields.insert("folder".into(), spec.place.clone());
     }
     let source: DataSource = serde_json::from_value(all)
-        .map_err(|e| progap::Error::Unsuitable(format!("the data set {}: {e}", spec.name)))?;
+        .map_err(|e| progap::Error::unsuitable(format!("the data set {}: {e}", spec.name)))?;
     Ok(source.with_seed(split).load_split()?)
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use progap::experiment::{Cell, Clock, Experiment, Finished, Job, Notice, Outcome, Stored};
-use progap::settings::Settings;
+use progap::settings::Draft;
+use progap_experiments::{Cell, Clock, Experiment, Finished, Job, Notice, Outcome, Stored};
 use serde_json::{Value, json};
 
 use crate::ui;
@@ -163,7 +163,7 @@ impl Watch {
 
 /// The best mean validation accuracy so far, for each data set, level and budget.
 #[derive(Default)]
-struct Best(HashMap<String, Vec<(Settings, f64, usize)>>);
+struct Best(HashMap<String, Vec<(Draft, f64, usize)>>);
 
 impl Best {
     fn group(job: &Job) -> String {
@@ -172,7 +172,8 @@ impl Best {
 
     fn add(&mut self, job: &Job, finished: &Finished) {
         let Some(val) = finished.val else { return };
-        let settings = Settings { seed: None, ..job.settings.clone() };
+        let mut settings = job.settings.clone();
+        settings.seed = None;
         let group = self.0.entry(Best::group(job)).or_default();
         match group.iter_mut().find(|(known, _, _)| *known == settings) {
             Some((_, sum, count)) => (*sum, *count) = (*sum + val, *count + 1),
@@ -180,9 +181,9 @@ impl Best {
         }
     }
 
-    fn of(&self, job: &Job) -> Option<(f64, &Settings)> {
+    fn of(&self, job: &Job) -> Option<(f64, &Draft)> {
         let group = self.0.get(&Best::group(job))?;
-        let mean = |(_, sum, count): &(Settings, f64, usize)| sum / *count as f64;
+        let mean = |(_, sum, count): &(Draft, f64, usize)| sum / *count as f64;
         let best = group.iter().max_by(|a, b| mean(a).total_cmp(&mean(b)))?;
         Some((mean(best), &best.0))
     }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::written::naming;
 use crate::command::Outcome;
+use crate::flags::Flags;
 use crate::output::{Force, Inputs, expect_folder_of};
 use crate::ui::count;
 
@@ -66,11 +67,12 @@ impl Listing {
         expect_folder_of(&path)?;
         force.file(&path, inputs).map_err(|problem| match path.exists() {
             true => format!(
-                "{} of {} rows are rejected, and cannot be listed: {problem} (or --rejects FILE)",
+                "{} of {} rows are rejected, and cannot be listed: {} (or --rejects FILE)",
                 count(rejected),
-                count(nodes + rejected)
+                count(nodes + rejected),
+                problem.said(&Flags)
             ),
-            false => problem,
+            false => problem.said(&Flags),
         })?;
         let mut file = AtomicFile::create(&path)?;
         write(&read.rejects, &mut file).map_err(|error| naming(&path, error))?;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use progap::Release;
-use progap::release::Predictions;
+use progap::release::{Made, Predictions};
 use progap_graph::write::table::{ColumnValues, write_columns};
 use progap_graph::{Dataset, Problem};
 
@@ -79,13 +79,22 @@ pub fn naming(path: &Path, error: Box<dyn std::error::Error>) -> Box<dyn std::er
     }
 }
 
+/// What every prediction says of itself: what it is made of, by which release, and when.
+const MADE: [&str; 3] = ["used", "release", "date"];
+
+fn facts(made: &Made) -> [String; 3] {
+    [made.used.to_string(), made.version().into(), made.date.to_string()]
+}
+
 /// As CSV.
-pub fn write_csv(subject: &Subject<'_>, nodes: &[u32], out: impl Write) -> Outcome {
+pub fn write_csv(subject: &Subject<'_>, made: &Made, nodes: &[u32], out: impl Write) -> Outcome {
     let dataset = subject.dataset();
     let (names, ids) = (dataset.class_names(), dataset.node_ids());
     let mut writer = csv::Writer::from_writer(out);
     let probabilities = names.iter().map(|name| format!("p({name})"));
-    writer.write_record(["id", "class", "labelled"].map(String::from).into_iter().chain(probabilities))?;
+    let columns = ["id", "class", "labelled"].map(String::from).into_iter().chain(probabilities);
+    writer.write_record(columns.chain(MADE.map(String::from)))?;
+    let facts = facts(made);
     let mut number = String::new();
     subject.predict_in_blocks(nodes, |predictions| -> Outcome {
         for (node, class, row) in rows(&predictions, names.len()) {
@@ -98,6 +107,7 @@ pub fn write_csv(subject: &Subject<'_>, nodes: &[u32], out: impl Write) -> Outco
                 write!(number, "{p}")?;
                 writer.write_field(&number)?;
             }
+            facts.iter().try_for_each(|fact| writer.write_field(fact))?;
             writer.write_record(None::<&[u8]>)?;
         }
         Ok(())
@@ -106,10 +116,12 @@ pub fn write_csv(subject: &Subject<'_>, nodes: &[u32], out: impl Write) -> Outco
 }
 
 /// As a JSON list.
-pub fn write_json(subject: &Subject<'_>, nodes: &[u32], out: &mut impl Write) -> Outcome {
+pub fn write_json(subject: &Subject<'_>, made: &Made, nodes: &[u32], out: &mut impl Write) -> Outcome {
     let dataset = subject.dataset();
     let (names, ids) = (dataset.class_names(), dataset.node_ids());
     let names: Vec<String> = names.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+    let facts: String =
+        MADE.iter().zip(facts(made)).map(|(name, fact)| format!(",\"{name}\":\"{fact}\"")).collect();
     let mut separator = "[\n";
     subject.predict_in_blocks(nodes, |predictions| -> Outcome {
         for (node, class, row) in rows(&predictions, names.len()) {
@@ -122,7 +134,7 @@ pub fn write_json(subject: &Subject<'_>, nodes: &[u32], out: &mut impl Write) ->
             for (k, (name, p)) in names.iter().zip(row).enumerate() {
                 write!(out, "{}{name}:{p}", if k == 0 { '{' } else { ',' })?;
             }
-            write!(out, "}}}}")?;
+            write!(out, "}}{facts}}}")?;
             separator = ",\n";
         }
         Ok(())
@@ -134,7 +146,7 @@ pub fn write_json(subject: &Subject<'_>, nodes: &[u32], out: &mut impl Write) ->
 }
 
 /// As Parquet.
-pub fn write_parquet(dataset: &Dataset, predictions: &Predictions, path: &Path) -> Outcome {
+pub fn write_parquet(dataset: &Dataset, made: &Made, predictions: &Predictions, path: &Path) -> Outcome {
     let (names, ids) = (dataset.class_names(), dataset.node_ids());
     let ids = predictions.nodes.iter().map(|&node| ids.name(node as usize)).collect();
     let classes = predictions.classes.iter().map(|&class| names[class as usize].clone()).collect();
@@ -148,6 +160,9 @@ pub fn write_parquet(dataset: &Dataset, predictions: &Predictions, path: &Path) 
     for (k, name) in names.iter().enumerate() {
         let values = predictions.probabilities.iter().skip(k).step_by(names.len()).copied().collect();
         columns.push((format!("p({name})"), ColumnValues::Numbers(values)));
+    }
+    for (name, fact) in MADE.iter().zip(facts(made)) {
+        columns.push((name.to_string(), ColumnValues::Text(vec![fact; predictions.nodes.len()])));
     }
     Ok(write_columns(&columns, path)?)
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use progap::settings::Checked;
-use progap::{Error, Level};
+use progap::settings::Draft;
+use progap::{Error, ErrorKind, Level};
 use progap_graph::named;
 
 use super::settings_file::SettingsFile;
@@ -24,8 +24,9 @@ pub struct Choices {
     /// Settings from a file, such as the config.toml of a release; flags win
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// At level edge: protect one direction of an edge also where every edge has an edge back [default there: a friendship,
-    /// both directions together]
+    /// At level edge: protect one direction of an edge, also on symmetric graphs
+    ///
+    /// Where every edge has a reverse edge the default is an undirected edge: both directions together.
     #[arg(long)]
     directed: bool,
 }
@@ -37,7 +38,7 @@ fn is_published(name: &str) -> bool {
 
 impl Choices {
     /// The settings by preset or file, changed by flags; and the data set.
-    pub fn settings(&self) -> Result<(Checked, DataSource), Box<dyn std::error::Error>> {
+    pub fn settings(&self) -> Result<(Draft, DataSource), Box<dyn std::error::Error>> {
         let mut source = self.source.clone();
         let mut request = match &self.config {
             Some(file) => {
@@ -47,10 +48,10 @@ impl Choices {
             }
             None => self.given.request(self.preset),
         };
-        // Where an edge of the data is two in the graph, friendships are protected, not one direction of them.
-        let friendships = self.source.friendships();
-        let unit_flag = if self.directed { Some("directed") } else { friendships };
-        if self.directed || friendships.is_some() && request.level()? == Level::Edge {
+        // Where an edge of the data is two in the graph, undirected edges are protected, not one direction of them.
+        let undirected = self.source.undirected();
+        let unit_flag = if self.directed { Some("directed") } else { undirected };
+        if self.directed || undirected.is_some() && request.level()? == Level::Edge {
             request = request.with("undirected", !self.directed);
         }
         // The order of data that anyone can download is known to anyone.
@@ -61,12 +62,14 @@ impl Choices {
         if let Some(seed) = self.source.given_seed() {
             request = request.with("seed", seed);
         }
-        let settings = request.settings().map_err(|error| match (error, unit_flag) {
-            (Error::NoEffect { name: "undirected", why }, Some(flag)) => Error::NoEffect { name: flag, why },
-            (error, _) => error,
+        let settings = request.settings().map_err(|error| match (error.kind(), unit_flag) {
+            (ErrorKind::NoEffect { name: "undirected", why }, Some(flag)) => {
+                Error::no_effect(flag, why.as_str())
+            }
+            _ => error,
         })?;
-        if let Some((name, why)) = friendships.zip(settings.edges_without_effect()) {
-            return Err(Error::NoEffect { name, why: why.into() }.into());
+        if let Some((name, why)) = undirected.zip(settings.edges_without_effect()) {
+            return Err(Error::no_effect(name, why).into());
         }
         if let Some(seed) = self.source.given_seed().or(source.given_seed()).or(settings.seed) {
             source = source.with_seed(seed);

@@ -131,7 +131,7 @@ fn show(ranked: &Ranked, name: &str, json: bool) -> Outcome {
     rows.push(("release", ranked.folder.display().to_string()));
     let next = ranked.folder.display();
     rows.push(("next", format!("progap predict {next}   progap verify {next}   progap check DATA")));
-    ui::print(&flags::in_flags(&ui::facts(&format!("{} on {name}", settings.method), &rows)))
+    ui::print(&ui::facts(&format!("{} on {name}", settings.method), &rows))
 }
 
 /// Bytes that all ranks together sent in each part of the run.

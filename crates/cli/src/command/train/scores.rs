@@ -3,7 +3,7 @@
 use progap::Release;
 use progap::assessment::{Assessment, Baselines, Compared, Intervals, Metric, Scores};
 use progap::cost::Laps;
-use progap::experiment::MIN_RUNS;
+use progap_experiments::MIN_RUNS;
 use progap_graph::{Dataset, Part};
 use serde::Serialize;
 
@@ -27,12 +27,15 @@ pub(super) struct AccuracyReport {
     pub metric: Metric,
     pub test_metric: Option<f64>,
     pub test_metric_interval: Option<[f64; 2]>,
-    /// 95 % intervals by resampling test nodes, for two uneven classes or where another metric than accuracy was asked for.
+    /// 95 % intervals by resampling test nodes, for two uneven classes or where another metric than accuracy was asked
+    /// for.
     pub test_intervals: Option<IntervalReport>,
     /// Predictions that are nearly all the most frequent class.
     pub only_majority: Option<OnlyMajority>,
     /// Baselines that the model is not better than.
     pub no_better_than: Vec<String>,
+    /// What was tried and sent, and what each was worth on nodes held out.
+    pub worth: Vec<String>,
     /// The rarest class, where classes are so uneven that accuracy says little about it.
     #[serde(skip)]
     pub rarest: Option<Rarest>,
@@ -110,6 +113,7 @@ impl AccuracyReport {
             features_only_accuracy: metrics.features_only_accuracy,
             majority_accuracy: progap_graph::summary::majority_baseline(dataset),
             logistic_regression_accuracy: logistic.map(|scores| scores.accuracy),
+            worth: progap::method::history::worth(&metrics.history, release.statement.choice.as_ref()),
             no_better_than: match (&found, &baselines) {
                 (Some(found), Some(baselines)) => {
                     no_better_than((metrics, &config.settings), found, baselines)
@@ -147,6 +151,9 @@ pub(super) fn of_runs(metric: Metric, value: f64, runs: usize, interval: Option<
 /// without a model.
 pub(super) fn score_rows(shown: &AccuracyReport) -> Vec<(&'static str, String)> {
     let mut rows = vec![];
+    for (at, text) in shown.worth.iter().enumerate() {
+        rows.push((if at == 0 { "tried" } else { "" }, ui::wrap(text, 100, 16)));
+    }
     let Some(scores) = &shown.test_scores else { return rows };
     if let Some(rarest) = &shown.rarest {
         let (balanced, f1) = (percent(scores.balanced_accuracy), percent(scores.macro_f1));

@@ -5,7 +5,6 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::path::Path;
 
-use progap::Error;
 use progap::release::Config;
 use progap::settings::{Change, Request};
 use serde::Deserialize;
@@ -24,6 +23,8 @@ pub struct SettingsFile {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Own {
+    #[serde(default, rename = "version")]
+    _version: Option<u64>,
     #[serde(default, rename = "dataset")]
     _dataset: String,
     #[serde(default)]
@@ -32,10 +33,15 @@ struct Own {
 }
 
 impl SettingsFile {
-    /// Reads a file. What a release wrote is taken as it is. In a file of one's own what is left out has its default, and what was chosen
-    /// though it decides nothing is refused, as a flag is.
-    pub fn read(file: &Path) -> Result<SettingsFile, String> {
+    /// Reads a file. What a release wrote is taken as it is. In a file of one's own what is left out has its default,
+    /// and what was chosen though it decides nothing is refused, as a flag is.
+    pub fn read(file: &Path) -> Result<SettingsFile, Box<dyn std::error::Error>> {
         let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        // The version is looked at first: a newer file may have keys that are unknown here.
+        let version = text.parse::<toml::Table>().ok().and_then(|table| table.get("version")?.as_integer());
+        if let Some(found) = version.filter(|&version| version != 1) {
+            return Err(progap::Error::newer("the file of settings", found.unsigned_abs()).at(file).into());
+        }
         let wrong = |span: Option<Range<usize>>, problem: &dyn Display| {
             let before = span.and_then(|span| text.get(..span.start)).unwrap_or_default();
             let line = 1 + before.matches('\n').count();
@@ -58,13 +64,7 @@ impl SettingsFile {
                 .map_err(|error| wrong(Some(span), &error))?;
             listed.push((name, value));
         }
-        let request = Request::listed(listed).map_err(|error| match error {
-            // By the name that it has in the file, which may be no flag.
-            Error::NoEffect { name, why } => {
-                format!("{}: {name} has no effect: {why}; leave it out", file.display())
-            }
-            other => format!("{}: {other}", file.display()),
-        })?;
+        let request = Request::listed(listed).map_err(|error| error.at(file))?;
         let source = match own.source {
             None => DataSource::default(),
             Some(source) => {

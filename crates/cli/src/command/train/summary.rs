@@ -1,14 +1,14 @@
-//! The summary of `progap train`. What depends on the data without noise is for the data owner alone, and says so.
+//! The summary of `progap train`. What depends on private data without noise stands under a heading of its own.
 
 use std::path::PathBuf;
 
 use progap::assessment::{Metric, Scores, wilson_interval};
 use progap::cost::{Laps, StageCost};
-use progap::experiment::mean_interval;
 use progap::lint::Remark;
 use progap::method::history::has_not_settled;
-use progap::settings::{Level, Method};
+use progap::settings::{Level, MethodKind};
 use progap::{Release, Settings, ledger, release};
+use progap_experiments::mean_interval;
 use progap_graph::{Dataset, Part};
 use progap_privacy::{Event, Unit};
 use serde::Serialize;
@@ -36,7 +36,7 @@ struct TrainJson {
 #[derive(Serialize, Clone)]
 pub(super) struct RunReport {
     dataset: String,
-    method: Method,
+    method: MethodKind,
     level: Level,
     private: bool,
     /// All nodes, those that have a label, and those that train.
@@ -53,7 +53,7 @@ pub(super) struct RunReport {
     planned: Option<release::Budget>,
     unit: Option<Unit>,
     /// Edge level: for both directions between two nodes, and for one, at the same delta.
-    epsilon_friendship: Option<f64>,
+    epsilon_undirected: Option<f64>,
     epsilon_directed: Option<f64>,
     release: PathBuf,
     owner: OwnerReport,
@@ -94,15 +94,15 @@ impl RunReport {
     }
 }
 
-/// The note on every line that is for the data owner alone.
-const OWNER: &str = "for the data owner alone";
+/// The heading of what depends on private data without noise.
+const OWNER: &str = "Private: for the data owner";
 
 /// Said where no ledger was charged.
-const NOT_COUNTED: &str = "releases about the same records add up, for anyone who sees several of them; --ledger counts \
-                           them and keeps a budget";
+const NOT_COUNTED: &str =
+    "releases about the same records add up; --ledger FILE counts them and keeps a budget";
 
 /// Shows what runs came to: a summary, or one JSON object.
-pub(super) fn show(reports: Vec<RunReport>, charged: bool, json: bool) -> Outcome {
+pub(super) fn show(reports: Vec<RunReport>, charged: bool, json: bool, verbose: bool) -> Outcome {
     let accuracies: Vec<f64> = reports.iter().map(|run| run.accuracies().test_accuracy).collect();
     let mean = |value: fn(&AccuracyReport) -> f64| {
         reports.iter().map(|run| value(run.accuracies())).sum::<f64>() / reports.len() as f64
@@ -133,82 +133,161 @@ pub(super) fn show(reports: Vec<RunReport>, charged: bool, json: bool) -> Outcom
         return ui::print(&serde_json::to_string_pretty(&report)?);
     }
     let release = Release::open(&run.release)?;
-    let settings = release.settings()?;
-    let mut rows = vec![];
-    let shown = run.accuracies();
-    let accuracy = match reports.len() {
-        _ if !shown.test_accuracy.is_finite() => "not measured, as there are no test nodes".into(),
-        1 => {
-            let nodes = release.nodes().split().map_or(0, |split| split.count(Part::Test));
-            within(Metric::Accuracy, shown.test_accuracy, Some(wilson_interval(shown.test_accuracy, nodes)))
+    let shown = Summary::of(&run, &release, (&reports[..], interval), varied, together)?;
+    ui::print(&shown.text(&format!("{} on {}", run.method, run.dataset), charged, verbose))
+}
+
+type Row = (&'static str, String);
+
+/// The rows of a summary, by who may see them and by how much a reader wants to know.
+struct Summary {
+    /// What was trained, and how good it is.
+    result: Vec<Row>,
+    /// The guarantee, and what to beware of.
+    guarantee: Vec<Row>,
+    /// Where the release is, and what to do next.
+    next: Vec<Row>,
+    /// What `--verbose` shows besides.
+    more: Vec<Row>,
+    /// What depends on private data without noise.
+    owner: Vec<Row>,
+    private: bool,
+}
+
+/// The column at which values begin.
+const INDENT: usize = 16;
+
+fn wrapped(text: &str) -> String {
+    ui::wrap(text, 100, INDENT)
+}
+
+impl Summary {
+    fn of(
+        run: &RunReport,
+        release: &Release,
+        (reports, interval): (&[RunReport], Option<[f64; 2]>),
+        varied: Option<&'static str>,
+        together: Option<(f64, f64)>,
+    ) -> Result<Summary, Box<dyn std::error::Error>> {
+        let settings = release.settings()?;
+        let shown = run.accuracies();
+        let mut accuracies: Vec<Row> = vec![];
+        if let (Some(value), true) = (shown.test_metric, shown.metric != Metric::Accuracy) {
+            let (metric, interval) = (shown.metric, shown.test_metric_interval);
+            let value = match reports.len() {
+                1 => within(metric, value, interval),
+                runs => of_runs(metric, value, runs, interval),
+            };
+            accuracies.push(("test metric", format!("{} {value}", metric.words())));
         }
-        runs => of_runs(Metric::Accuracy, shown.test_accuracy, runs, interval),
-    };
-    let private_labels = run.owner.accuracies.is_some();
-    let marked = |text: String| if private_labels { format!("{text}, {OWNER}") } else { text };
-    if let (Some(value), true) = (shown.test_metric, shown.metric != Metric::Accuracy) {
-        let (metric, interval) = (shown.metric, shown.test_metric_interval);
-        let value = match reports.len() {
-            1 => within(metric, value, interval),
-            runs => of_runs(metric, value, runs, interval),
+        let accuracy = match reports.len() {
+            _ if !shown.test_accuracy.is_finite() => "not measured, as there are no test nodes".into(),
+            1 => {
+                let nodes = release.nodes().split().map_or(0, |split| split.count(Part::Test));
+                let interval = Some(wilson_interval(shown.test_accuracy, nodes));
+                within(Metric::Accuracy, shown.test_accuracy, interval)
+            }
+            runs => of_runs(Metric::Accuracy, shown.test_accuracy, runs, interval),
         };
-        rows.push(("test metric", marked(format!("{} {value}", metric.words()))));
+        accuracies.push(("test accuracy", accuracy));
+        accuracies
+            .extend(shown.only_majority.iter().map(|found| ("one class only", wrapped(&found.sentence()))));
+        accuracies.extend(shown.features_only_accuracy.map(|a| ("features only", percent(a))));
+        accuracies.extend(shown.majority_accuracy.map(|a| ("majority class", percent(a))));
+        let (warnings, more): (Vec<Row>, Vec<Row>) =
+            score_rows(shown).into_iter().partition(|(name, _)| *name == "no better than");
+        accuracies.extend(warnings);
+        let mut summary = Summary {
+            result: vec![("labels", labels(run))],
+            guarantee: guarantee(run, release, reports.len() > 1, together),
+            next: vec![],
+            more: vec![],
+            owner: vec![],
+            private: run.private,
+        };
+        summary.result.extend(graph_left_out(settings).map(|text| ("graph", wrapped(text))));
+        summary.result.extend(varied.map(|varied| ("varied", varied.to_string())));
+        match run.owner.accuracies.is_some() {
+            true => summary.owner.extend(accuracies.into_iter().chain(more)),
+            false => {
+                summary.result.splice(0..0, accuracies);
+                summary.more.extend(more);
+            }
+        }
+        if has_not_settled(&release.metrics.history, release.predictor_stage()) {
+            let text = format!(
+                "the loss was still falling: --epochs {} or a larger --learning-rate may give more",
+                3 * settings.epochs
+            );
+            summary.result.push(("not settled", text));
+        }
+        if settings.unit_from_data && run.unit == Some(Unit::EdgeUndirected) {
+            let why = "undirected edge, as every edge has a reverse edge; --directed protects one direction";
+            summary.more.push(("unit", why.into()));
+        }
+        summary.more.extend(other_unit(&release.statement));
+        summary.more.extend(release.statement.relation.clone().map(|name| ("relation", name)));
+        summary.more.push(("in full", wrapped(&release.statement.in_words)));
+        summary.guarantee.extend(release.caution().map(|text| ("predictions", wrapped(text))));
+        summary.guarantee.extend(plaintext_warning(run.level).map(|text| ("caution", wrapped(text))));
+        summary.owner.extend(check::rows(&run.owner.findings, INDENT));
+        let time = format!("{:.1} s ({:.1} s CPU)", run.owner.times.seconds, run.owner.times.cpu_seconds);
+        match release.statement.unit.is_some() {
+            true => summary.owner.push(("time", time)),
+            false => summary.more.push(("time", time)),
+        }
+        let folder = run.release.display();
+        summary.next = vec![
+            ("release", folder.to_string()),
+            ("next", format!("progap predict {folder}   (also: verify, inspect, report, export)")),
+        ];
+        Ok(summary)
     }
-    rows.push(("test accuracy", if shown.test_accuracy.is_finite() { marked(accuracy) } else { accuracy }));
-    if let Some(found) = &shown.only_majority {
-        rows.push(("one class only", ui::wrap(&marked(found.sentence()), 100, 16)));
+
+    fn text(self, title: &str, charged: bool, verbose: bool) -> String {
+        let mut rows = self.result;
+        rows.extend(self.guarantee);
+        if self.private && !charged {
+            rows.push(("not counted", NOT_COUNTED.into()));
+        }
+        if verbose {
+            rows.extend(self.more);
+        }
+        rows.extend(self.next);
+        let line = |(name, value): Row| format!("\n{name:<width$}  {value}", width = INDENT - 2);
+        let mut text = format!("{title}\n{}", "─".repeat(title.chars().count()));
+        text.extend(rows.into_iter().map(line));
+        if !self.owner.is_empty() {
+            text += &format!("\n\n{OWNER}");
+            text.extend(self.owner.into_iter().map(line));
+        }
+        text
     }
-    rows.extend(varied.map(|varied| ("varied", varied.to_string())));
-    rows.push(("labels", labels(&run)));
-    rows.extend(graph_left_out(settings).map(|text| ("graph", ui::wrap(text, 100, 16))));
-    rows.extend(shown.features_only_accuracy.map(|a| ("features only", marked(percent(a)))));
-    rows.extend(shown.majority_accuracy.map(|a| ("majority class", marked(percent(a)))));
-    rows.extend(score_rows(shown).into_iter().map(|(name, text)| (name, marked(text))));
+}
+
+/// Epsilon, delta and what they mean; of several runs also what all of them cost.
+fn guarantee(run: &RunReport, release: &Release, several: bool, together: Option<(f64, f64)>) -> Vec<Row> {
+    let mut rows = vec![];
     if let (Some(epsilon), Some(delta)) = (run.epsilon, run.delta) {
         let unit = run.unit.map(|unit| unit.to_string()).unwrap_or_default();
         let delta = progap::delta::written(delta);
-        let each = if reports.len() > 1 { ", for each run alone" } else { "" };
+        let each = if several { ", for each run alone" } else { "" };
         rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta}, unit {unit}{each}")));
     } else if let Some(release::Budget { epsilon, delta }) = run.planned {
         rows.push(("guarantee", release.guarantee().to_string()));
         let delta = progap::delta::written(delta);
         rows.push(("noise", format!("as it would be for epsilon {epsilon:.4}, delta {delta}")));
     }
-    if settings.unit_from_data && run.unit == Some(Unit::EdgeUndirected) {
-        let why = "one friendship, as every edge has an edge back; --directed chooses one direction";
-        rows.push(("unit", why.into()));
-    }
-    rows.extend(other_unit(&release.statement));
-    if let (Some((epsilon, delta)), true) = (together, reports.len() > 1) {
+    if let (Some((epsilon, delta)), true) = (together, several) {
         let delta = progap::delta::written(delta);
-        let all = format!(
-            "epsilon {epsilon:.4}, delta {delta}: what the {} releases cost together, for whoever sees all",
-            reports.len()
-        );
+        let all =
+            format!("epsilon {epsilon:.4}, delta {delta}: all releases together, for whoever sees them");
         rows.push(("all runs", all));
     }
-    rows.push(("in words", ui::wrap(&release.statement.in_words, 100, 16)));
-    if run.private && !charged {
-        rows.push(("not counted", ui::wrap(NOT_COUNTED, 100, 16)));
-    }
-    if has_not_settled(&release.metrics.history, release.predictor_stage()) {
-        let epochs = settings.epochs;
-        let text = format!(
-            "the loss was still falling when training ended: --epochs {} or a larger --learning-rate may give more",
-            3 * epochs
-        );
-        rows.push(("not settled", text));
-    }
-    rows.extend(check::rows(&run.owner.findings, 16));
-    rows.extend(what_lies_open(run.level).map(|text| ("caution", ui::wrap(text, 100, 16))));
-    let time = format!("{:.1} s ({:.1} s CPU)", run.owner.times.seconds, run.owner.times.cpu_seconds);
-    let depends = if release.statement.unit.is_some() { format!(", {OWNER}") } else { String::new() };
-    rows.push(("time", time + &depends));
-    rows.push(("release", run.release.display().to_string()));
-    let next =
-        format!("progap predict {0}   progap verify {0}   progap export {0} OUT", run.release.display());
-    rows.push(("next", next));
-    ui::print(&ui::facts(&format!("{} on {}", run.method, run.dataset), &rows))
+    let words = &release.statement.in_words;
+    let first = words.split_inclusive(". ").next().filter(|_| run.private).unwrap_or(words);
+    rows.push(("in words", wrapped(first.trim_end())));
+    rows
 }
 
 /// The difference between repeated runs: their splits, unless the data has one or its seed was given.
@@ -242,19 +321,19 @@ pub fn other_unit(statement: &release::Statement) -> Option<(&'static str, Strin
     let row = |name, epsilon: f64, what: &str| {
         (name, format!("epsilon {} for {what}, at the same delta", progap::units::written(epsilon)))
     };
-    match (statement.unit?, statement.epsilon_friendship?, statement.epsilon_directed?) {
+    match (statement.unit?, statement.epsilon_undirected?, statement.epsilon_directed?) {
         (Unit::EdgeUndirected, _, directed) => {
             Some(row("one direction", directed, "one direction of it alone"))
         }
-        (Unit::Edge, friendship, _) => {
-            Some(row("friendship", friendship, "both directions of an edge together"))
+        (Unit::Edge, undirected, _) => {
+            Some(row("undirected", undirected, "both directions of an edge together"))
         }
         _ => None,
     }
 }
 
-/// Epsilon and delta of all runs together: as an accountant composes them, or else, for what no accountant composes, the sum
-/// of each. Nothing without a guarantee.
+/// Epsilon and delta of all runs together: as an accountant composes them, or else, for what no accountant composes,
+/// the sum of each. Nothing without a guarantee.
 fn cost_together(runs: &[RunReport]) -> Option<(f64, f64)> {
     let costs: Vec<(f64, f64)> = runs.iter().map(|run| run.epsilon.zip(run.delta)).collect::<Option<_>>()?;
     let sum = costs.iter().fold((0.0, 0.0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1));
@@ -270,21 +349,20 @@ fn cost_together(runs: &[RunReport]) -> Option<(f64, f64)> {
 /// That the model is one of features alone, where aggregations were left out.
 fn graph_left_out(settings: &Settings) -> Option<&'static str> {
     settings.leaves_graph_out().then_some(
-        "not used: this budget is small for so many columns or classes, or so few labels; --depth 1 uses it",
+        "not used: this budget is too small for so many columns or classes, or so few labels; force it with --depth 1",
     )
 }
 
 /// The contents of the release that lie in the clear, or what is shown of it though no guarantee covers it.
-fn what_lies_open(level: Level) -> Option<&'static str> {
+fn plaintext_warning(level: Level) -> Option<&'static str> {
     match level {
         Level::None => None,
-        Level::Edge => Some(
-            "nodes.progap in the release holds the features and labels of all nodes in the clear; `progap export` leaves them out",
-        ),
-        Level::Node => Some(
-            "accuracies are computed from private labels without noise, and the folder private of the release is for the data \
-             owner alone; `progap export` leaves it out",
-        ),
+        Level::Edge => {
+            Some("nodes.progap holds features and labels of all nodes in the clear; hand on an export")
+        }
+        Level::Node => {
+            Some("the release's folder private and all accuracies are the owner's; hand on an export")
+        }
     }
 }
 
@@ -314,7 +392,7 @@ pub(super) fn report(
         delta: statement.delta,
         planned: statement.planned,
         unit: statement.unit,
-        epsilon_friendship: statement.epsilon_friendship,
+        epsilon_undirected: statement.epsilon_undirected,
         epsilon_directed: statement.epsilon_directed,
         release: release.folder.clone(),
         owner: OwnerReport { accuracies: owners, times, peak_rss_bytes: ui::peak_memory(), findings },

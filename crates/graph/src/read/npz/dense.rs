@@ -5,8 +5,8 @@ use std::io::Read;
 use crate::read::npy::Npy;
 use crate::{Buffer, Features, NumberColumn, Place, Problem, ReadOff, Result, Undeclared, room};
 
-/// Features, and the columns in which values are missing: the indicator of the first of them comes behind all columns, then those of
-/// the others.
+/// Features, and the columns in which values are missing: the indicator of the first of them comes behind all columns,
+/// then those of the others.
 #[derive(Debug)]
 pub struct Dense {
     /// The features, indicators included.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
 use super::archive::Archive;
-use crate::{Problem, Result};
+use crate::{Problem, Remedy, Result};
 
 /// Names of arrays by what they hold: `labels`, `features`, `edges`, `train`, `val`, `test`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -65,11 +65,13 @@ impl Layout {
         let archive = &*archive;
         let prefix =
             |name: &str| if archive.is_unpickled(name) { format!("{name}.") } else { name.to_string() };
-        let whole = |role: &str, usual: &[&str]| match names.get(role) {
+        let whole = |role: &'static str, usual: &[&str]| match names.get(role) {
             Some(name) if archive.has(name) => Ok(Some(name.to_string())),
             // The name may be that of sparse rows: what their arrays begin with.
             Some(name) if archive.has(&format!("{}indptr", prefix(name))) => Ok(None),
-            Some(name) => Err(archive.missing(&format!("array {name:?} ({role})"))),
+            Some(name) => {
+                Err(archive.missing(&format!("array {name:?} ({role})")).remedy(Remedy::Array(role)))
+            }
             None => Ok(usual.iter().find(|name| archive.has(name)).map(std::string::ToString::to_string)),
         };
         let sparse = |role: &str, usual: &[&str]| match names.get(role) {

@@ -1,8 +1,8 @@
 //! Sparse matrices that NumPy pickled into an archive, read without running anything.
 //!
-//! A pickle is a program that makes Python objects. Here its instructions only note what would be made: no name in it is looked up, and
-//! nothing is called. Of the notes one thing is understood, an array of one SciPy matrix in compressed rows, and its parts are
-//! handed on as the arrays that they are. Everything else is not read.
+//! A pickle is a program that makes Python objects. Here its instructions only note what would be made: no name in it
+//! is looked up, and nothing is called. Of the notes one thing is understood, an array of one SciPy matrix in
+//! compressed rows, and its parts are handed on as the arrays that they are. Everything else is not read.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -35,8 +35,8 @@ enum Object {
     Other,
 }
 
-/// The matrix in compressed rows that an object array of one element holds: `shape`, `indptr`, `indices` and `data`, each as the
-/// content of an `.npy` file. Nothing where it holds anything else.
+/// The matrix in compressed rows that an object array of one element holds: `shape`, `indptr`, `indices` and `data`,
+/// each as the content of an `.npy` file. Nothing where it holds anything else.
 pub(super) fn compressed_rows(pickle: &[u8]) -> Option<[(&'static str, Vec<u8>); 4]> {
     let (objects, whole) = Machine::run(pickle)?;
     let read = Reader { pickle, objects: &objects };

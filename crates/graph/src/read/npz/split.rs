@@ -4,7 +4,7 @@ use std::io::{Read, Seek};
 
 use super::archive::Archive;
 use super::layout::ArrayNames;
-use crate::{Place, Problem, Result, Split, room};
+use crate::{Place, Problem, Remedy, Result, Split, room};
 
 /// The split of an archive, where it has one. `number` chooses one of several; without it, the first is taken.
 pub(super) fn read<R: Read + Seek>(
@@ -14,10 +14,10 @@ pub(super) fn read<R: Read + Seek>(
     number: Option<usize>,
 ) -> Result<Option<Split>> {
     let mut found = Found { any: false, several: false };
-    let mut part = |role: &str, others: &[&str]| -> Result<Vec<bool>> {
+    let mut part = |role: &'static str, others: &[&str]| -> Result<Vec<bool>> {
         if let Some(name) = names.get(role) {
             if !archive.has(name) {
-                return Err(archive.missing(&format!("array {name:?} ({role})")));
+                return Err(archive.missing(&format!("array {name:?} ({role})")).remedy(Remedy::Array(role)));
             }
             return read_part(archive, name, nodes, number, &mut found);
         }
@@ -67,7 +67,7 @@ fn read_part<R: Read + Seek>(
             if chosen >= splits {
                 let message =
                     format!("there is no split {chosen}: the splits are 0 to {}", splits.saturating_sub(1));
-                return Err(Problem::Invalid(message).at(Place::Key(key.into())));
+                return Err(Problem::Invalid(message).at(Place::Key(key.into())).remedy(Remedy::Split));
             }
             let flags = array.flags()?;
             let (chosen, splits, nodes) = (chosen as usize, splits as usize, nodes as usize);

@@ -140,8 +140,8 @@ impl Categories {
 }
 
 impl Sorted {
-    /// The same rows with the names that are listed, in that order; what is not listed goes to the name `other`, where that is
-    /// listed. The first row whose name goes nowhere is an error.
+    /// The same rows with the names that are listed, in that order; what is not listed goes to the name `other`, where
+    /// that is listed. The first row whose name goes nowhere is an error.
     pub(super) fn with_names(self, listed: Vec<String>) -> Result<Sorted, (usize, String)> {
         let position = |name: &str| listed.iter().position(|other| other == name).map(|at| at as u32);
         let rest = position(OTHER);

@@ -7,7 +7,7 @@ pub(super) type Checked<T> = std::result::Result<T, Problem>;
 
 /// The content of a cell. Text files do not say what a cell means; Parquet files do.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Cell<'a> {
+pub enum Cell<'a> {
     /// Nothing: an empty field, a null.
     Empty,
     /// Text that may stand for a number or a truth value.

@@ -14,9 +14,9 @@ use crate::read::missing::{self, is_missing};
 use crate::{Error, NumberColumn, Place, Problem, ReadOff, Result};
 
 /// A text column with more different values than this is cut to the most frequent ones, unless the user says otherwise.
-const MOST_CATEGORIES: usize = 1000;
+const MAX_CATEGORIES: usize = 1000;
 /// A column with fewer different values than this is no list of names.
-const LEAST_NAMES: usize = 20;
+const MIN_NAMES: usize = 20;
 /// The columns that the words of a text are hashed to, unless the user says otherwise.
 const TEXT_WIDTH: usize = 64;
 /// More columns than this are not hashed to.
@@ -61,7 +61,8 @@ impl Feature {
     }
 }
 
-/// A column that was read, and what there is to say about it; ids become no features. `read_again` reads it once more, as names.
+/// A column that was read, and what there is to say about it; ids become no features. `read_again` reads it once more,
+/// as names.
 pub(super) fn choose(
     name: &str,
     feature: Feature,
@@ -140,7 +141,7 @@ pub(super) fn choose(
         report.features = width;
         return Ok((Some(Values::Hashed { width: width as u32, groups, codes }), report));
     }
-    if open && choice.max_categories.is_none() && distinct >= LEAST_NAMES && 2 * distinct > rows {
+    if open && choice.max_categories.is_none() && distinct >= MIN_NAMES && 2 * distinct > rows {
         let example = names.example();
         let problem = Problem::NearlyUnique { values: distinct as u64, nodes: rows as u64, example };
         return Err(in_column(problem));
@@ -152,7 +153,7 @@ pub(super) fn choose(
             sorted.with_names(listed).map_err(|(at, value)| cell(at, Problem::UnlistedCategory(value)))?
         }
         None => {
-            let most = choice.max_categories.unwrap_or(if open { MOST_CATEGORIES } else { usize::MAX });
+            let most = choice.max_categories.unwrap_or(if open { MAX_CATEGORIES } else { usize::MAX });
             report.read_off = Some(ReadOff::Categories);
             if distinct > most {
                 let cut = format!("the {most} most frequent values, the others are one category");
@@ -314,8 +315,8 @@ fn as_dates(
     as_numbers(name, "date", numbers, missing, declared, cell)
 }
 
-/// The groups of the words of a text: words are what stands between anything but letters and digits, in small letters, and
-/// a word's group is its hash.
+/// The groups of the words of a text: words are what stands between anything but letters and digits, in small letters,
+/// and a word's group is its hash.
 ///
 /// Of one text by itself: no list of words is made of all rows.
 pub(super) fn word_groups(text: &str, width: u32) -> Vec<u32> {

@@ -274,8 +274,8 @@ fn first_line(bytes: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// The separator of the names of the first line: the usual sign unless another one stands there more often, quoted names
-/// left out.
+/// The separator of the names of the first line: the usual sign unless another one stands there more often, quoted
+/// names left out.
 fn separator(start: &[u8], usual: u8) -> u8 {
     let mut quoted = false;
     let mut counts = [(usual, 0usize), (b',', 0), (b';', 0), (b'\t', 0), (b'|', 0), (b' ', 0)];

@@ -5,8 +5,8 @@ use crate::read::columns::DateOrder;
 /// Days from 1970-01-01 to 2000-01-01, from which days are counted: near enough that 32 bits tell minutes apart.
 pub(super) const EPOCH: f64 = 10_957.0;
 
-/// The days since 2000-01-01 of a date such as `2024-02-29`, `2024/02/29`, or one with a time: `2024-02-29 13:05:00.5Z`,
-/// `2024-02-29T13:05+01:00`.
+/// The days since 2000-01-01 of a date such as `2024-02-29`, `2024/02/29`, or one with a time: `2024-02-29
+/// 13:05:00.5Z`, `2024-02-29T13:05+01:00`.
 pub(super) fn days(text: &str) -> Option<f64> {
     days_in(text, DateOrder::YearFirst)
 }

@@ -4,7 +4,7 @@ use super::cell::{Cell, Checked, canonical_integer};
 use super::nodes::{check_names, find, find_as, find_required, missing, no_column, no_columns};
 use crate::read::LoadOptions;
 use crate::read::columns::ColumnReport;
-use crate::{EdgeWeights, Graph, Place, Problem, Result, room};
+use crate::{EdgeWeights, Graph, Place, Problem, Remedy, Result, room};
 
 /// Names under which the ends of edges are known, sender first.
 pub(in crate::read) const ENDS: [(&str, &str); 13] = [
@@ -39,14 +39,15 @@ impl EdgeColumns {
     pub fn of(names: &[String], options: &LoadOptions) -> Result<EdgeColumns> {
         let (source, target) = ends(names, options)?;
         let known = WEIGHTS.iter().find_map(|name| find(names, name));
-        let weight = match options.weights.as_ref().map(EdgeWeights::name) {
-            None => None,
-            // The usual name stands for any name that weights are known under.
-            Some(name) if name == WEIGHTS[0] => {
-                Some(known.ok_or_else(|| missing("weights column", name, names))?)
-            }
-            Some(name) => Some(find_required(names, "weights column", Some(name), name)?),
-        };
+        let weight =
+            match options.weights.as_ref().map(EdgeWeights::name) {
+                None => None,
+                // The usual name stands for any name that weights are known under.
+                Some(name) if name == WEIGHTS[0] => Some(known.ok_or_else(|| {
+                    missing("weights column", name, names).remedy(Remedy::Column("weights"))
+                })?),
+                Some(name) => Some(find_required(names, "weights", Some(name), name)?),
+            };
         if let Some(weight) = weight.filter(|weight: &usize| [source, target].contains(weight)) {
             let message = "weights must stand in a column of their own".to_string();
             return Err(Problem::Invalid(message).at(Place::Column(names[weight].clone())));
@@ -86,7 +87,8 @@ pub(super) fn ends(names: &[String], options: &LoadOptions) -> Result<(usize, us
     }
 }
 
-/// Whether a first row is an edge and not a header: its cells are whole numbers, as ids are and names of columns are not.
+/// Whether a first row is an edge and not a header: its cells are whole numbers, as ids are and names of columns are
+/// not.
 pub(super) fn is_edge(first: &[String], options: &LoadOptions) -> bool {
     let named = options.source_column.is_some() || options.target_column.is_some();
     let whole = |name: &String| canonical_integer(name.as_bytes()).is_some();

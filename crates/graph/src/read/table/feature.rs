@@ -9,8 +9,8 @@ use crate::{Problem, room, single};
 
 /// A feature column that is being read.
 ///
-/// A column is a column of numbers if every cell is one or is missing. A text among numbers is an error while numbers are
-/// the majority (somebody wrote "unknown"), and makes the numbers names where they are not (a code such as "3A").
+/// A column is a column of numbers if every cell is one or is missing. A text among numbers is an error while numbers
+/// are the majority (somebody wrote "unknown"), and makes the numbers names where they are not (a code such as "3A").
 #[derive(Debug)]
 pub(super) struct FeatureColumn {
     values: Values,

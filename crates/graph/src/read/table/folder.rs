@@ -6,8 +6,8 @@ use super::{ENDINGS, Format};
 use crate::error::InFile;
 use crate::{Problem, Result, file};
 
-/// The tables of a folder: `nodes` and `edges`; or `target` and `edges`, perhaps beside `features`, as karateclub and MUSAE
-/// publish them, there with the name of the graph in front (`lastfm_asia_edges.csv`).
+/// The tables of a folder: `nodes` and `edges`; or `target` and `edges`, perhaps beside `features`, as karateclub and
+/// MUSAE publish them, there with the name of the graph in front (`lastfm_asia_edges.csv`).
 #[derive(Debug, PartialEq)]
 pub(super) struct Tables {
     pub(super) nodes: PathBuf,
@@ -73,7 +73,8 @@ fn files(folder: &Path, wanted: &dyn Fn(&Path, &str) -> bool) -> Result<Vec<Path
     Ok(found)
 }
 
-/// The Parquet files of a folder that is one table, by name. What others leave beside them, such as `_SUCCESS`, is no part.
+/// The Parquet files of a folder that is one table, by name. What others leave beside them, such as `_SUCCESS`, is no
+/// part.
 pub(super) fn parquet_parts(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut parts = Vec::new();
     for entry in std::fs::read_dir(folder).in_file(folder)? {

@@ -1,4 +1,5 @@
-//! Which columns may be meant, where those that a table needs are not there or do not fit: looked for only where reading fails.
+//! Which columns may be meant, where those that a table needs are not there or do not fit: looked for only where
+//! reading fails.
 
 use std::path::Path;
 
@@ -20,7 +21,7 @@ pub(super) struct Pair<'a> {
 /// More columns than this are not tried.
 const TRIED: usize = 64;
 /// More values than this are no classes, as a guess.
-const MOST_CLASSES: usize = 50;
+const MAX_CLASSES: usize = 50;
 /// So many columns are proposed.
 const PROPOSED: usize = 3;
 
@@ -123,7 +124,7 @@ impl Pair<'_> {
         let options = LoadOptions { id_column, categorical: others, without_labels: true, ..self.needed() };
         let Ok(nodes) = self.nodes.1.read_nodes(&options) else { return vec![] };
         let rows = nodes.ids.len();
-        let few = |values: usize| (2..=MOST_CLASSES).contains(&values) && 4 * values <= rows;
+        let few = |values: usize| (2..=MAX_CLASSES).contains(&values) && 4 * values <= rows;
         let likely = nodes.columns.iter().filter(|column| column.categories.is_some_and(few));
         likely.map(|column| column.name.clone()).take(PROPOSED).collect()
     }

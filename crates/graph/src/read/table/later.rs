@@ -1,16 +1,15 @@
 //! A table of nodes that come later, whose columns become the features of a data set that was read before.
 
-mod known;
+mod schema;
 mod sheet;
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use self::known::Known;
+pub use self::schema::{Column, Schema};
 pub(super) use self::sheet::Sheet;
 use self::sheet::Unfit;
-use super::matrix::{Matrix, assemble};
-use super::{TableInput, in_memory};
+use super::{Cell, TableInput, in_memory};
 use crate::error::InFile;
 use crate::read::encoding::Encoding;
 use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Problem, Result, UNLABELLED, room};
@@ -22,6 +21,8 @@ pub enum LaterTable<'a> {
     File(&'a Path),
     /// CSV in memory.
     Csv(&'a [u8]),
+    /// Columns in memory, each with its name and a cell for each row.
+    Columns(&'a [(&'a str, Vec<Cell<'a>>)]),
 }
 
 impl<'a> From<&'a Path> for LaterTable<'a> {
@@ -68,7 +69,7 @@ pub struct Reject {
     pub reason: String,
 }
 
-/// Reads a table of nodes, without edges and labels, as `like` was read: the same features in the same order, categories that
+/// Reads a table of nodes, without edges and labels, as the one of `schema` was read: the same features in the same order, categories that
 /// were known, dates in the order in which they were written, numbers mapped as its numbers were. Each row is read by
 /// itself: one that does not fit is no error, but one of [`LaterRows::rejects`]. Other columns are not used.
 ///
@@ -82,7 +83,8 @@ pub struct Reject {
 /// let known = table::read_folder(folder.path(), &LoadOptions::default())?.prepared(Preparation::Standardise)?;
 ///
 /// let later = table::LaterTable::Csv(b"id,age,town\ncat,35,Oslo\ndan,50,Paris\n");
-/// let found = table::read_later(later, &known, &table::LaterOptions::default())?;
+/// let schema = table::Schema::of(&known)?;
+/// let found = table::read_later(later, &schema, &table::LaterOptions::default())?;
 /// let rows = found.rows.expect("one fits");
 /// assert_eq!(rows.feature_names(), known.feature_names());
 /// assert_eq!(rows.features().to_dense(1), [1.0, 0.0, 0.0]); // Oslo, not Rome, the mean age
@@ -91,48 +93,80 @@ pub struct Reject {
 /// ```
 ///
 /// # Errors
-/// A table that cannot be read, has no rows, or lacks a column; a data set whose features have no names.
+/// A table that cannot be read, has no rows, or lacks a column; a schema whose features have no names.
 pub fn read_later<'a>(
     table: impl Into<LaterTable<'a>>,
-    like: &Dataset,
+    schema: &Schema,
     options: &LaterOptions<'_>,
 ) -> Result<LaterRows> {
     match table.into() {
         LaterTable::File(path) => {
-            let rows = TableInput::at(path).and_then(|input| read(&input, like, options)).in_file(path)?;
+            let rows = TableInput::at(path).and_then(|input| read(&input, schema, options)).in_file(path)?;
             let named = rows.rows.map(|rows| rows.named(crate::read::name_of(path)));
             Ok(LaterRows { rows: named, ..rows })
         }
-        LaterTable::Csv(bytes) => read(&in_memory(bytes), like, options).in_file(Path::new("the table")),
+        LaterTable::Columns(columns) => {
+            read_columns(columns, schema, options).in_file(Path::new("the table"))
+        }
+        LaterTable::Csv(bytes) => read(&in_memory(bytes), schema, options).in_file(Path::new("the table")),
     }
 }
 
-fn read(input: &TableInput<'_>, like: &Dataset, options: &LaterOptions<'_>) -> Result<LaterRows> {
-    let known = Known::of(like)?;
-    let begin = |names, decimal_comma| Sheet::new(&known, names, decimal_comma, options);
-    let mut sheet = input.read_later(options.encoding, &begin)?;
+fn read(input: &TableInput<'_>, schema: &Schema, options: &LaterOptions<'_>) -> Result<LaterRows> {
+    check_names(schema)?;
+    let begin = |names, decimal_comma| Sheet::new(schema, names, decimal_comma, options);
+    finish(schema, input.read_later(options.encoding, &begin)?)
+}
+
+fn read_columns(
+    columns: &[(&str, Vec<Cell<'_>>)],
+    schema: &Schema,
+    options: &LaterOptions<'_>,
+) -> Result<LaterRows> {
+    check_names(schema)?;
+    let names = columns.iter().map(|(name, _)| name.to_string()).collect();
+    let mut sheet = Sheet::new(schema, names, false, options)?;
+    let rows = columns.first().map_or(0, |(_, cells)| cells.len());
+    if columns.iter().any(|(_, cells)| cells.len() != rows) {
+        return Err(Problem::Invalid("its columns have different numbers of rows".into()).into());
+    }
+    (1..=rows as u64).try_for_each(|row| sheet.begin_row(row))?;
+    for (at, (_, cells)) in columns.iter().enumerate().filter(|(at, _)| sheet.reads(*at)).collect::<Vec<_>>()
+    {
+        cells.iter().try_for_each(|&cell| sheet.push(at, Ok(cell)))?;
+    }
+    finish(schema, sheet)
+}
+
+fn check_names(schema: &Schema) -> Result<()> {
+    if schema.columns().is_empty() {
+        let message = "the features that were trained on have no names: columns cannot be matched with them";
+        return Err(Problem::Invalid(message.into()).into());
+    }
+    Ok(())
+}
+
+fn finish(schema: &Schema, mut sheet: Sheet<'_>) -> Result<LaterRows> {
     let all = sheet.ids.len();
     if all == 0 {
         return Err(Problem::Invalid("the table has no rows".into()).into());
     }
-    let matrix = assemble(all, sheet.take_values())?;
     let rejects = rejects(&mut sheet)?;
-    let Sheet { ids, taken_as_missing, .. } = sheet;
     let mut is_reject = vec![false; all];
     rejects.iter().for_each(|reject| is_reject[reject.position] = true);
     let kept: Vec<usize> = (0..all).filter(|&position| !is_reject[position]).collect();
     let rows = match kept.is_empty() {
         true => None,
         false => {
-            let ids = kept.iter().map(|&position| ids[position].as_str());
-            Some(dataset(like, in_order_of(like.feature_names(), &matrix, &kept)?, NodeIds::from_texts(ids))?)
+            let ids = kept.iter().map(|&position| sheet.ids[position].as_str());
+            Some(dataset(schema, sheet.features(&kept)?, NodeIds::from_texts(ids))?)
         }
     };
-    Ok(LaterRows { rows, rejects, taken_as_missing })
+    Ok(LaterRows { rows, rejects, taken_as_missing: sheet.taken_as_missing })
 }
 
 /// Rows that fit, as a data set.
-fn dataset(like: &Dataset, features: Features, node_ids: NodeIds) -> Result<Dataset> {
+fn dataset(schema: &Schema, features: Features, node_ids: NodeIds) -> Result<Dataset> {
     let nodes = match &node_ids {
         NodeIds::Position => 0,
         NodeIds::Integers(ids) => ids.len(),
@@ -143,10 +177,11 @@ fn dataset(like: &Dataset, features: Features, node_ids: NodeIds) -> Result<Data
         graph: Graph::from_rows(room::filled(0u64, nodes + 1)?, Vec::<u32>::new())?,
         features,
         labels: room::filled(UNLABELLED, nodes)?.into(),
-        class_names: like.class_names().to_vec(),
-        feature_names: like.feature_names().to_vec(),
-        numbers: like.numbers().to_vec(),
+        class_names: schema.class_names().to_vec(),
+        feature_names: schema.feature_names().to_vec(),
+        numbers: schema.numbers().to_vec(),
         undeclared: vec![],
+        relation: None,
         split: None,
         node_ids,
     })
@@ -180,26 +215,4 @@ fn rejects(sheet: &mut Sheet<'_>) -> Result<Vec<Reject>> {
         reason,
     };
     Ok(unfit.into_iter().map(reject).collect())
-}
-
-/// The features of some rows, in the order of those that are known.
-fn in_order_of(known: &[String], matrix: &Matrix, rows: &[usize]) -> Result<Features> {
-    let place: HashMap<&str, u32> = known.iter().map(String::as_str).zip(0..).collect();
-    let places: Vec<Option<u32>> =
-        matrix.names.iter().map(|name| place.get(name.as_str()).copied()).collect();
-    let (mut offsets, mut indices, mut values) = (room::with_room(rows.len() + 1)?, vec![], vec![]);
-    offsets.push(0u64);
-    let mut entries: Vec<(u32, f32)> = vec![];
-    for &row in rows {
-        entries.clear();
-        let placed = |(column, value): (usize, f32)| Some((places[column]?, value));
-        entries.extend(matrix.features.row(row).filter(|&(_, value)| value != 0.0).filter_map(placed));
-        entries.sort_unstable_by_key(|entry| entry.0);
-        for &(place, value) in &entries {
-            room::push(&mut indices, place)?;
-            room::push(&mut values, value)?;
-        }
-        offsets.push(indices.len() as u64);
-    }
-    Ok(Features::sparse(rows.len(), known.len(), offsets, indices, Some(values.into()))?.compact(rows.len()))
 }

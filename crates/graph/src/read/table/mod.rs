@@ -10,6 +10,7 @@
 //!
 //! Errors name rows as a text editor counts them, the header being row 1; rows of a Parquet file, which has no
 //! header row, count from 1.
+#![cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "only Parquet files need it"))]
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -37,11 +38,14 @@ mod later;
 mod matrix;
 mod nodes;
 mod numbers;
+#[cfg(feature = "parquet")]
 mod pages;
+#[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 mod parquet;
 mod sparse;
 mod unique;
 
+pub use self::cell::Cell;
 pub(super) use self::edges::{ENDS, WEIGHTS};
 pub(super) use self::folder::is_table_folder;
 pub(crate) use self::folder::tables_called;
@@ -49,7 +53,7 @@ use self::folder::{Tables, parquet_parts};
 use self::guess::Pair;
 use self::index::{Duplicate, NodeIndex};
 pub(crate) use self::label::{LabelColumn, Labels, reads_as_another, reads_as_no_label};
-pub use self::later::{LaterOptions, LaterRows, LaterTable, Reject, read_later};
+pub use self::later::{Column, LaterOptions, LaterRows, LaterTable, Reject, Schema, read_later};
 use self::matrix::Matrix;
 pub(super) use self::nodes::{ID_NAMES, LABEL_NAMES};
 use self::nodes::{Nodes, check_roles};
@@ -247,6 +251,7 @@ fn assemble(
         feature_names,
         numbers,
         undeclared,
+        relation: None,
         split,
         node_ids: ids.into_ids(),
     })?;

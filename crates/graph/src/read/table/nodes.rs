@@ -14,7 +14,9 @@ use super::sparse;
 use crate::read::columns::{ColumnChoice, ColumnKind, ColumnReport};
 use crate::read::labels::Classes;
 use crate::read::{LoadOptions, missing as words_for_missing};
-use crate::{Error, Graph, NoColumn, NoColumns, Part, Place, Problem, Result, Split, UNLABELLED, room};
+use crate::{
+    Error, Graph, NoColumn, NoColumns, Part, Place, Problem, Remedy, Result, Split, UNLABELLED, room,
+};
 
 /// More columns than any table has; it keeps a forged header from allocating at will.
 const MAX_COLUMNS: usize = 1 << 20;
@@ -124,7 +126,7 @@ impl Roles {
         let (Some(id), true) = (id, missing.is_empty()) else { return Err(no_columns(names, missing)) };
         let Some(label) = label else { return Ok(Roles { id, label: None, labelled: None, split: None }) };
         let split = match options.split_column.as_deref() {
-            Some(_) => Some(find_required(names, "split column", options.split_column.as_deref(), "split")?),
+            Some(_) => Some(find_required(names, "split", options.split_column.as_deref(), "split")?),
             None => find(names, "split"),
         };
         if id == label || Some(id) == split || Some(label) == split {
@@ -148,7 +150,8 @@ pub(super) fn find_id(names: &[String], given: Option<&str>) -> Option<usize> {
     }
 }
 
-/// Whether the columns that a node table needs are there, and how its columns are called: the position of the ids, and all names.
+/// Whether the columns that a node table needs are there, and how its columns are called: the position of the ids, and
+/// all names.
 pub(super) fn check_roles(mut names: Vec<String>, options: &LoadOptions) -> Result<(usize, Vec<String>)> {
     name_index(&mut names);
     let roles = Roles::of(&names, options)?;
@@ -164,8 +167,8 @@ pub(in crate::read) const LABEL_NAMES: [&str; 4] = ["label", "class", "y", "targ
 const OTHER_IDS: [&str; 6] = ["id", "new_id", "node_id", "nodeid", "uuid", "guid"];
 
 impl NodeTable {
-    /// A table with these columns, whose first row has this number. `decimal_comma` says that numbers may be written with a
-    /// comma.
+    /// A table with these columns, whose first row has this number. `decimal_comma` says that numbers may be written
+    /// with a comma.
     pub(super) fn new(
         mut names: Vec<String>,
         rows: RowNumbers,
@@ -177,7 +180,7 @@ impl NodeTable {
         let Roles { id, label, labelled, split } = Roles::of(&names, options)?;
         for name in options.categorical.iter().map(String::as_str).chain(options.columns.names()) {
             let Some(at) = names.iter().position(|other| other == name) else {
-                return Err(missing("column", name, &names));
+                return Err(missing("column", name, &names).remedy(Remedy::Declared));
             };
             if at == id || Some(at) == label || Some(at) == split {
                 let message = "the column is the id, the label or the split, and no feature".to_string();
@@ -395,12 +398,19 @@ pub(super) fn find(names: &[String], name: &str) -> Option<usize> {
 }
 
 /// The column that the user named, exactly as spelt, or the one of the usual name.
-pub(super) fn find_required(names: &[String], what: &str, given: Option<&str>, usual: &str) -> Result<usize> {
+pub(super) fn find_required(
+    names: &[String],
+    role: &'static str,
+    given: Option<&str>,
+    usual: &str,
+) -> Result<usize> {
     let found = match given {
         Some(given) => names.iter().position(|name| name == given),
         None => find(names, usual),
     };
-    found.ok_or_else(|| missing(what, given.unwrap_or(usual), names))
+    found.ok_or_else(|| {
+        missing(&format!("{role} column"), given.unwrap_or(usual), names).remedy(Remedy::Column(role))
+    })
 }
 
 /// The column that the user named, exactly as spelt, or the first one of the usual names.

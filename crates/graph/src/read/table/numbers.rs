@@ -1,8 +1,8 @@
 //! A column of numbers while it is read.
 //!
-//! Numbers are kept in 32 bits. Where they lie close together in relation to their size (times in seconds since 1970, readings
-//! around 1e8), 32 bits would leave little of what tells them apart: such a column is kept as distances from a number in its
-//! midst, its origin, and rounds to the same 32 bits as without one.
+//! Numbers are kept in 32 bits. Where they lie close together in relation to their size (times in seconds since 1970,
+//! readings around 1e8), 32 bits would leave little of what tells them apart: such a column is kept as distances from a
+//! number in its midst, its origin, and rounds to the same 32 bits as without one.
 
 use super::cell::Checked;
 use crate::room;
@@ -57,7 +57,8 @@ impl Numbers {
         dense.iter().copied().enumerate().filter(|(_, value)| *value != 0.0).chain(sparse)
     }
 
-    /// The column as distances from its origin, where 32 bits are too few for it as it is. Rows without a number stay 0.
+    /// The column as distances from its origin, where 32 bits are too few for it as it is. Rows without a number stay
+    /// 0.
     pub(super) fn around_origin(self) -> Checked<(Numbers, Option<f64>)> {
         let Some(origin) = self.rest.origin() else { return Ok((self, None)) };
         Ok(match self.distances(origin)? {

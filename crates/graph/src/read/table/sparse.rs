@@ -1,5 +1,5 @@
-//! A list of the features of each node beside a node table: `{"id": [feature, ...]}` as MUSAE publishes it, or rows of node, feature and
-//! value as karateclub does.
+//! A list of the features of each node beside a node table: `{"id": [feature, ...]}` as MUSAE publishes it, or rows of
+//! node, feature and value as karateclub does.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -106,7 +106,8 @@ fn read(file: &Path, index: &NodeIndex, options: &LoadOptions) -> Result<Listed>
 
 fn not_a_list(found: &str) -> crate::Error {
     let message = format!(
-        "features beside a table of nodes are a list of node, feature and value, or {{\"id\": [features]}}, and this is {found}: \
+        "features beside a table of nodes are a list of node, feature and value, or {{\"id\": [features]}}, and this \
+         is {found}: \
          join its columns to the table of nodes"
     );
     Problem::Unsupported(message).into()

@@ -1,10 +1,9 @@
 //! Tables: `nodes.*` and `edges.*` in a folder, as [`crate::read::table`] reads them.
 //!
-//! The node table has the columns `id`, `label` (the name of the class), `split` where the data set has one,
-//! and a column of numbers for each feature under its name, or `f0`, `f1` and so on where features have none.
-//! Nodes without a label have an empty one. What a table cannot say is an error: names that are empty, that stand twice, or
-//! that stand for a missing label. Classes without any node
-//! do not come back, and classes come back in sorted order.
+//! The node table has the columns `id`, `label` (the name of the class), `split` where the data set has one, and a
+//! column of numbers for each feature under its name, or `f0`, `f1` and so on where features have none. Nodes without a
+//! label have an empty one. What a table cannot say is an error: names that are empty, that stand twice, or that stand
+//! for a missing label. Classes without any node do not come back, and classes come back in sorted order.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,6 +13,7 @@ use crate::read::table::{reads_as_another, reads_as_no_label};
 use crate::{AtomicFolder, Dataset, NodeIds, Place, Problem, Result};
 
 mod csv;
+#[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 mod parquet;
 
 /// How tables are written.

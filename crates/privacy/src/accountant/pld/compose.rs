@@ -46,8 +46,8 @@ struct Sketched<'a> {
 }
 
 impl Composition<'_> {
-    /// The value looked for, how far the grid may have moved it up, and a caveat if it is larger than it had to be; nothing
-    /// as soon as a bound shows that it is at most `known`.
+    /// The value looked for, how far the grid may have moved it up, and a caveat if it is larger than it had to be;
+    /// nothing as soon as a bound shows that it is at most `known`.
     pub fn solve(
         &self,
         target: Given,

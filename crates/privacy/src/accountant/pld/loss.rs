@@ -279,7 +279,7 @@ impl Loss<'_> {
     /// # Proof definition
     /// The result's `delta(epsilon)` is at least that of the loss for every epsilon, and equal at the points: it
     /// replaces a convex function of `e^epsilon` by its chords. Below the first point mass moves up to it, above
-    /// the last point it counts as lost. See `docs/privacy.md#connect-the-dots`.
+    /// the last point it counts as lost. See [proof](crate::proofs::privacy_loss#connect-the-dots).
     fn discretise(&self, count: usize, point: impl Fn(usize) -> f64) -> Masses {
         let points: Vec<f64> = (0..count).map(point).collect();
         let mut masses = vec![0.0; count];
@@ -369,7 +369,8 @@ impl Grid {
     /// Points that share an exponential.
     const RUN: usize = 64;
 
-    /// The masses times `e^(lambda loss)`, divided by their sum, and the logarithm of that sum, which is about `log_scale`.
+    /// The masses times `e^(lambda loss)`, divided by their sum, and the logarithm of that sum, which is about
+    /// `log_scale`.
     pub fn tilted(&self, lambda: f64, log_scale: f64) -> (Vec<f64>, f64) {
         let Masses { points, masses, .. } = &self.masses;
         let reach = points[0].abs().max(points[points.len() - 1].abs());

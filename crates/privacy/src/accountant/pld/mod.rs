@@ -31,7 +31,7 @@ const MAX_BRANCHES: usize = 64;
 /// For every supported tree the answer is an upper bound on the exact trade-off of the composed dominating pairs, in
 /// both directions (record present in the first or in the second data set). `Bound::error` estimates how far above the
 /// exact value the grid has put it, to first order, at the saddle point. Allowances for rounding are those of
-/// `docs/privacy.md#numerics`. See `docs/privacy.md#privacy-loss`.
+/// [proof](crate::proofs::privacy_loss#numerics). See [proof](crate::proofs::privacy_loss).
 ///
 /// ```
 /// use progap_privacy::{Event, accountant::{Accountant, PldAccountant}};
@@ -206,7 +206,8 @@ fn branches(event: &Event, path: &Path<'_>, count: u64) -> Result<Vec<Branch>, O
                 return Err(Obstacle::new(event, path, "it allows too many combinations"));
             }
             if count > 1 && choices.len() > 1 {
-                let reason = "a record may be in another part at each repetition, and no part is worst for every epsilon";
+                let reason = "a record may be in another part at each repetition, and no part is worst for every \
+                    epsilon";
                 return Err(Obstacle::new(event, path, reason));
             }
             Ok(choices)

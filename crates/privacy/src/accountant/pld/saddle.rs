@@ -6,7 +6,8 @@ use crate::special::{minimise, minimise_near};
 /// Tilted mass, on a log scale, that may lie outside of the transform's window on either side.
 const LOG_OUTSIDE: f64 = -23.0;
 
-/// The tilt of a normal law, times its standard deviation, that bounds a tail of this mass best: where the search for a tilt begins.
+/// The tilt of a normal law, times its standard deviation, that bounds a tail of this mass best: where the search for a
+/// tilt begins.
 fn tilt_of_tail(log_tail: f64) -> f64 {
     (-2.0 * log_tail).max(0.25).sqrt()
 }
@@ -30,7 +31,8 @@ impl Saddle {
     pub fn find(target: Given, log_moment: &impl Fn(f64) -> f64, spread: f64) -> Saddle {
         // sup over x of (1 - e^-x) e^(-lambda x), the factor between the moment bound and delta.
         let log_factor = |lambda: f64| lambda * (lambda / (1.0 + lambda)).ln() - lambda.ln_1p();
-        // The logarithm of a moment is convex in the order, and so is the factor's: each function below falls and then rises.
+        // The logarithm of a moment is convex in the order, and so is the factor's: each function below falls and then
+        // rises.
         let (low, high) = ((1e-3 / spread).ln(), (1e3 / spread).ln());
         let (lambda, epsilon) = match target {
             Given::Delta(delta) => {

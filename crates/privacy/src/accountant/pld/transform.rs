@@ -9,8 +9,8 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 const KEPT_POINTS: usize = 1 << 16;
 
 thread_local! {
-    /// Plans, and how many points they are for. A search asks for the same few sizes again and again, and a plan costs more than
-    /// a transform.
+    /// Plans, and how many points they are for. A search asks for the same few sizes again and again, and a plan costs
+    /// more than a transform.
     static PLANS: RefCell<(RealFftPlanner<f64>, Vec<usize>)> = RefCell::new((RealFftPlanner::new(), vec![]));
 }
 

@@ -1,24 +1,32 @@
-//! The second view, taught on all nodes, and its combination with the first.
+//! The view of the sums, and its combination with the features.
+//!
+//! ```text
+//! view          g(y | s) = softmax(s W + tanh(s U + c) V + b), s the sums of labels
+//!               loss = - mean over all nodes of log sum over y of p(x | y) g(y | s),  p(x | y) = p(y | x) / p(y), or the label itself
+//! combination   log p = [log p(y | x), log g(y | s), all sums, x] as a table (candidates.rs), on training nodes
+//! ```
+//!
+//! Given the class both views are nearly independent, so that the features are evidence about every node, and errors of theirs average out. The weights of
+//! the combination are pulled towards the plain product of both views, which is right where they are independent.
 
 use progap_nn::{Design, Evidence, Input, Inputs, Softmax, Start, Task};
 
-use super::combination::{Combination, Known, pulled_towards};
-use super::evaluate::mean;
-use super::features::Features;
-use super::{MANY_LABELS, Roles};
+use super::candidates::{Candidate, Known, Labelled, better, is_table, mean};
+use super::features::{Features, unit_scale};
+use super::{MANY_LABELS, Splits};
 use crate::rows::Rows;
 use crate::vault::Aggregate;
-use crate::views::{Block, GraphView, Joined, ViewsShape, log_softmax, read};
+use crate::views::{Block, GraphView, Joined, Part, Sums, TableModel, ViewsShape, log_softmax, read_width};
 use crate::{Error, Result};
 
-/// Penalties of the view of the sums where there is no noise: nodes that judge choose.
+/// Penalties of the view of the sums where there is no noise: nodes that are not fitted to choose.
 const PENALTIES: [f64; 2] = [0.01, 0.001];
 /// About as many rows tell which of them is better, in so many steps,
 const SEARCHED: usize = 4096;
 const SEARCH_STEPS: usize = 40;
 /// and with that one the fit goes on to all of them for so many more.
 const LATER_STEPS: usize = 20;
-/// The penalty where [`MANY_LABELS`] teach the combination what the view could tell it.
+/// The penalty where [`MANY_LABELS`] tell the combination what the view could tell it.
 const PENALTY_OF_MANY: f64 = 0.003;
 /// The penalty under noise where one node in twenty has a label; it falls with the root of that share.
 const PENALTY: f64 = 0.01;
@@ -27,82 +35,88 @@ const PENALTY: f64 = 0.01;
 /// with the square of the classes.
 pub(super) const MANY_CLASSES: usize = 17;
 /// The most products of a step of the view's fit, which bounds the rows that it is fitted to,
-const MOST_PRODUCTS: usize = 1 << 28;
+const MAX_PRODUCTS: usize = 1 << 28;
 /// but to fewer than these it never is.
-const LEAST_ROWS: usize = 4096;
+const MIN_ROWS: usize = 4096;
 
 /// Inputs to the fit of a stage.
 pub(super) struct Stage<'a> {
     pub shape: &'a ViewsShape,
     pub rows: &'a Rows,
-    pub roles: &'a Roles,
+    pub splits: &'a Splits,
     pub features: &'a Features,
     pub aggregates: &'a [Aggregate],
     pub seed: u64,
 }
 
 impl Stage<'_> {
-    /// Both views together, and the log loss of each node that judges.
+    /// Both views together, and the log loss of each node that chooses.
     pub fn fit(&self) -> Result<(GraphView, Vec<f64>)> {
-        let (shape, roles) = (self.shape, self.roles);
-        let blocks: Vec<Block> =
-            self.aggregates.iter().map(|a| Block::of(&a.values, shape.classes)).collect();
-        let share = roles.train_nodes as f64 / self.rows.labels().len().max(1) as f64;
+        let (shape, splits) = (self.shape, self.splits);
+        let of = |(aggregate, &sum): (&Aggregate, _)| Block::of(&aggregate.values, sum);
+        let blocks: Vec<Block> = self.aggregates.iter().zip(&shape.sums).map(of).collect();
+        let share = splits.train_nodes as f64 / self.rows.labels().len().max(1) as f64;
         let (penalties, steps) = match shape.directions {
             true if shape.classes >= MANY_CLASSES => (vec![PENALTIES[0]], 40),
-            true if roles.train_nodes < MANY_LABELS => (PENALTIES.to_vec(), 100),
+            true if splits.train_nodes < MANY_LABELS => (PENALTIES.to_vec(), 100),
             true => (vec![PENALTY_OF_MANY], 40),
             false => (vec![PENALTY * (0.05 / share).sqrt().clamp(0.1, 2.0)], 60),
         };
-        let products = shape.width() * (shape.classes + shape.hidden);
-        let everyone = roles.part(LEAST_ROWS.max(MOST_PRODUCTS / products));
+        let products = self.view_columns() * (shape.classes + shape.hidden);
+        let everyone = splits.part(MIN_ROWS.max(MAX_PRODUCTS / products.max(1)));
         let (searched, steps) = match penalties.len() > 1 && everyone.len() > SEARCHED {
-            true => (roles.part(SEARCHED), SEARCH_STEPS),
+            true => (splits.part(SEARCHED), SEARCH_STEPS),
             false => (everyone.clone(), steps),
         };
-        let lesson = self.lesson(&blocks, &searched)?;
-        let mut best: Option<(f64, f64, (Softmax, Start), Combination)> = None;
+        let data = self.view_data(&blocks, &searched)?;
+        let mut best: Option<(f64, f64, (Softmax, Start), Candidate)> = None;
         for decay in penalties {
-            let found = lesson.learn(self, decay, steps, None)?;
-            let combination = self.combine(&blocks, &found.0)?;
+            let found = data.fit(self, decay, steps, None)?;
+            let combination = self.linear(&blocks, &found.0)?;
             let log_loss = mean(&combination.log_losses);
             if best.as_ref().is_none_or(|(least, ..)| log_loss < *least) {
                 best = Some((log_loss, decay, found, combination));
             }
         }
         let (_, decay, (mut view, start), mut combination) =
-            best.ok_or(Error::Internal("no penalty was tried"))?;
+            best.ok_or(Error::internal("no penalty was tried"))?;
         if searched.len() < everyone.len() {
-            view = self.lesson(&blocks, &everyone)?.learn(self, decay, LATER_STEPS, Some(&start))?.0;
-            combination = self.combine(&blocks, &view)?;
+            view = self.view_data(&blocks, &everyone)?.fit(self, decay, LATER_STEPS, Some(&start))?.0;
+            combination = self.linear(&blocks, &view)?;
         }
-        let Combination { model, log_losses } = combination;
+        let Candidate { model, log_losses, .. } = self.or_more_than_linear(&blocks, &view, combination)?;
         Ok((GraphView { blocks, view, combination: model }, log_losses))
     }
 
-    /// The design and likelihoods of some nodes, from which the view of the sums learns.
-    fn lesson(&self, blocks: &[Block], nodes: &[u32]) -> Result<Lesson> {
+    /// The columns that the view of the sums reads.
+    fn view_columns(&self) -> usize {
+        read_width(&self.shape.sums, self.shape.directions, Part::Labels)
+    }
+
+    /// The design and likelihoods of some nodes, to which the view of the sums is fitted.
+    fn view_data(&self, blocks: &[Block], nodes: &[u32]) -> Result<ViewData> {
         let sums = self.sums(blocks, nodes);
-        let design = Design::new(&self.inputs(&sums)?, &(0..nodes.len() as u32).collect::<Vec<_>>())?;
-        Ok(Lesson { design, likelihoods: self.likelihoods(nodes)? })
+        let design = Design::new(&self.view_inputs(&sums)?, &(0..nodes.len() as u32).collect::<Vec<_>>())?;
+        Ok(ViewData { design, likelihoods: self.likelihoods(nodes)? })
     }
 
-    fn sums(&self, blocks: &[Block], nodes: &[u32]) -> Vec<f32> {
+    fn sums(&self, blocks: &[Block], nodes: &[u32]) -> Sums {
         let values: Vec<&[f32]> = self.aggregates.iter().map(|a| &a.values[..]).collect();
-        read(blocks, &values, nodes, self.shape)
+        Sums::of(blocks, &values, nodes, self.shape.directions)
     }
 
-    fn inputs<'s>(&self, sums: &'s [f32]) -> Result<Inputs<'s>> {
-        Ok(Inputs::checked_before(vec![Input::Dense { columns: self.shape.width(), values: sums }])?)
+    fn view_inputs<'s>(&self, sums: &'s Sums) -> Result<Inputs<'s>> {
+        let dense = Input::Dense { columns: self.view_columns(), values: sums.labels() };
+        Ok(Inputs::checked_before(vec![dense])?)
     }
 
     /// How likely what is known of each node besides the sums would be in each class, up to a factor for each node.
     fn likelihoods(&self, nodes: &[u32]) -> Result<Vec<f32>> {
-        let (rows, roles) = (self.rows, self.roles);
-        let (classes, priors) = (rows.classes(), roles.priors(rows));
+        let (rows, splits) = (self.rows, self.splits);
+        let (classes, priors) = (rows.classes(), splits.priors(rows));
         let mut values = self.features.known(rows, nodes)?;
         for (&node, row) in nodes.iter().zip(values.chunks_exact_mut(classes)) {
-            if roles.is_train[node as usize] {
+            if splits.is_train[node as usize] {
                 let label = rows.labels()[node as usize] as usize;
                 row.fill(0.0);
                 row[label] = (1.0 / priors[label]) as f32;
@@ -115,43 +129,108 @@ impl Stage<'_> {
         Ok(values)
     }
 
-    /// The combination that nodes that judge like best.
-    fn combine(&self, blocks: &[Block], view: &Softmax) -> Result<Combination> {
-        let (shape, rows, roles) = (self.shape, self.rows, self.roles);
-        let (classes, width) = (shape.classes, shape.width());
-        let parts = [&roles.train, &roles.held_out];
-        let sums = parts.map(|nodes| self.sums(blocks, nodes));
-        let places = parts.map(|nodes| (0..nodes.len() as u32).collect::<Vec<_>>());
-        let labels = parts.map(|nodes| Roles::labels(rows, nodes));
-        let joined = |part: usize| -> Result<Joined<'_>> {
-            let mut seen = view.logits(&self.inputs(&sums[part])?, &places[part])?;
-            log_softmax(&mut seen, classes);
-            Ok(Joined::new(&self.features.known(rows, parts[part])?, &seen, &sums[part], shape))
-        };
-        let joined = [joined(0)?, joined(1)?];
-        let many = classes >= MANY_CLASSES;
+    /// The linear combination that nodes that choose like best.
+    fn linear(&self, blocks: &[Block], view: &Softmax) -> Result<Candidate> {
+        let shape = self.shape;
+        let (many, out_of_fold) = (shape.classes >= MANY_CLASSES, self.is_table());
+        let read = self.read(blocks, false)?;
+        let joined = self.joined(&read, view)?;
         let inputs = |part: usize| if many { joined[part].views() } else { joined[part].inputs() };
         let inputs = [inputs(0)?, inputs(1)?];
-        let known =
-            |part: usize| Known { inputs: &inputs[part], places: &places[part], labels: &labels[part] };
-        let mut product = vec![0f32; (2 * classes + if many { 0 } else { width }) * classes];
-        (0..2 * classes).for_each(|row| product[row * classes + row % classes] = 1.0);
-        let combination = pulled_towards(&product, classes, (known(0), known(1)), roles.folds())?;
+        let centre = self.product(if many { 0 } else { shape.width() });
+        let combination = self.labelled(&read, &inputs).linear(&centre, out_of_fold)?;
         Ok(match many {
-            true => Combination { model: shape.blind_to_sums(&combination.model)?, ..combination },
+            true => {
+                let model = TableModel::new(shape.blind_to_sums(&combination.model.base)?);
+                Candidate { model, ..combination }
+            }
             false => combination,
         })
     }
+
+    /// Whether more than linear combinations are tried.
+    fn is_table(&self) -> bool {
+        is_table(self.shape.columns, self.shape.classes) && self.splits.train.len() > 1
+    }
+
+    /// The better of a linear combination and a perceptron that reads the rows too, with trees where these help.
+    fn or_more_than_linear(&self, blocks: &[Block], view: &Softmax, linear: Candidate) -> Result<Candidate> {
+        if !self.is_table() {
+            return Ok(linear);
+        }
+        let shape = self.shape;
+        let read = self.read(blocks, true)?;
+        let joined = self.joined(&read, view)?;
+        let inputs = [joined[0].inputs()?, joined[1].inputs()?];
+        let data = self.labelled(&read, &inputs);
+        let own = Inputs::checked_before(inputs[0].as_slice()[3..].to_vec())?;
+        let scales = [1.0, 1.0, 1.0, unit_scale(&own, shape.columns)?];
+        let perceptron = data.perceptron(&self.product(shape.width() + shape.columns), &scales)?;
+        data.boosted(better(linear, perceptron))
+    }
+
+    /// Weights of the plain product of both views, with this many columns beside them.
+    fn product(&self, others: usize) -> Vec<f32> {
+        let classes = self.shape.classes;
+        let mut product = vec![0f32; (2 * classes + others) * classes];
+        (0..2 * classes).for_each(|row| product[row * classes + row % classes] = 1.0);
+        product
+    }
+
+    /// What is read of training nodes and of those held out, with or without their rows.
+    fn read(&self, blocks: &[Block], with_rows: bool) -> Result<Read> {
+        let (rows, parts) = (self.rows, [&self.splits.train, &self.splits.held_out]);
+        let own = match with_rows {
+            true => Some([rows.own()?.dense_rows(parts[0])?, rows.own()?.dense_rows(parts[1])?]),
+            false => None,
+        };
+        Ok(Read {
+            sums: parts.map(|nodes| self.sums(blocks, nodes)),
+            own,
+            places: parts.map(|nodes| (0..nodes.len() as u32).collect()),
+            labels: parts.map(|nodes| Splits::labels(rows, nodes)),
+        })
+    }
+
+    fn joined<'r>(&self, read: &'r Read, view: &Softmax) -> Result<[Joined<'r>; 2]> {
+        let parts = [&self.splits.train, &self.splits.held_out];
+        let joined = |part: usize| -> Result<Joined<'r>> {
+            let mut seen = view.logits(&self.view_inputs(&read.sums[part])?, &read.places[part])?;
+            log_softmax(&mut seen, self.shape.classes);
+            let known = self.features.known(self.rows, parts[part])?;
+            let own = read.own.as_ref().map(|own| &own[part][..]);
+            Ok(Joined::new(&known, &seen, read.sums[part].all(), own, self.shape))
+        };
+        Ok([joined(0)?, joined(1)?])
+    }
+
+    fn labelled<'i>(&self, read: &'i Read, inputs: &'i [Inputs<'i>; 2]) -> Labelled<'i> {
+        let known = |part: usize| Known {
+            inputs: &inputs[part],
+            places: &read.places[part],
+            labels: &read.labels[part],
+        };
+        let (folds, classes) = (self.splits.folds(), self.shape.classes);
+        Labelled { fitted: known(0), held_out: known(1), folds, classes }
+    }
+}
+
+/// Sums, rows and labels of training nodes and of those held out.
+struct Read {
+    sums: [Sums; 2],
+    own: Option<[Vec<f32>; 2]>,
+    places: [Vec<u32>; 2],
+    labels: [Vec<u32>; 2],
 }
 
 /// Rows of sums, and what is known of each besides them.
-struct Lesson {
+struct ViewData {
     design: Design,
     likelihoods: Vec<f32>,
 }
 
-impl Lesson {
-    fn learn(
+impl ViewData {
+    fn fit(
         &self,
         stage: &Stage<'_>,
         decay: f64,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::Finding;
 use crate::cost::COST;
 use crate::release::{Config, OWN_METRICS, PAGE, Release};
-use crate::settings::{Level, Method, Settings};
+use crate::settings::{Level, MethodKind, Settings};
 use crate::{Result, delta, method};
 
 /// Everything public that is claimed. What it says does not depend on anything in `private/`.
@@ -89,18 +89,22 @@ fn settings_without_trace(release: &Release, settings: &Settings) -> Vec<&'stati
         "class_weights",
         "direction",
         "patience",
-        // Compared with the shape beside the parameters, which is as easily changed. Other functions of the same parameters predict
-        // otherwise, which accuracies show only where labels are there, and not surely.
+        // Compared with the shape beside the parameters, which is as easily changed. Other functions of the same
+        // parameters predict otherwise, which accuracies show only where labels are there, and not surely.
         "dropout",
         "activation",
         "jk",
     ];
-    let recipe = settings.method.recipe();
-    let own = recipe.own_settings();
-    let of_others = Method::ALL.iter().flat_map(|method| method.recipe().own_settings());
+    let spec = settings.method.spec();
+    let own = spec.own;
+    let of_others = MethodKind::ALL.iter().flat_map(|method| method.spec().own);
     fields.extend(of_others.filter(|name| !own.contains(name)));
-    fields.extend(recipe.without_trace(settings, release.nodes().classes()));
+    fields.extend(spec.unverifiable);
     let mut add = |without_trace: bool, field| fields.extend(without_trace.then_some(field));
+    // Messages show in the widths of aggregates, or in what was chosen.
+    let outline = method::outline(settings);
+    let same_width = settings.hidden == release.nodes().classes() || settings.depth == 0;
+    add(own.contains(&"messages") && !outline.is_adaptive && same_width, "messages");
     let node = settings.level == Level::Node;
     for field in ["batch_size", "clip", "bounding", "max_degree"] {
         add(!node, field);
@@ -112,7 +116,8 @@ fn settings_without_trace(release: &Release, settings: &Settings) -> Vec<&'stati
     add(!delta::matters(settings), "accounting");
     add(!delta::matters(settings) || settings.delta.is_some(), "delta_rule");
     add(asks_nothing(settings), "epsilon");
-    // Without validation nodes, or with few of them, nothing is calibrated whatever is asked for; without labels nobody can tell.
+    // Without validation nodes, or with few of them, nothing is calibrated whatever is asked for; without labels nobody
+    // can tell.
     let told = release.predictor.temperature.is_some() && release.has_labels();
     add(!told && !node, "calibration");
     add(asks_nothing(settings), "unit_from_data");

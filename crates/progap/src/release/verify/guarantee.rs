@@ -3,7 +3,7 @@
 use progap_privacy::Event;
 
 use super::Finding;
-use crate::plan::{Plan, PublicSizes};
+use crate::plan::{Plan, PublicFacts};
 use crate::query::Queries;
 use crate::release::statement::public;
 use crate::release::{Budget, Statement};
@@ -14,14 +14,14 @@ use crate::{Result, delta};
 const CALIBRATED: f64 = 1e-6;
 
 /// The plan that a run with these settings has at the delta of its statement, which is judged by [`bounded_delta`].
-pub(super) fn planned(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
+pub(super) fn planned(statement: &Statement, settings: &Settings, sizes: PublicFacts) -> Result<Plan> {
     let delta = statement.budget().map(|budget| budget.delta).filter(|_| delta::matters(settings));
     let delta = settings.delta.or(delta);
     Plan::new(&Settings { delta, ..settings.clone() }.checked()?, sizes)
 }
 
-/// Delta by the rule of docs/privacy.md#delta, as far as what is public bounds it.
-pub(super) fn bounded_delta(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Finding {
+/// Delta by the rule of [proof](progap_privacy::proofs::delta), as far as what is public bounds it.
+pub(super) fn bounded_delta(statement: &Statement, settings: &Settings, sizes: PublicFacts) -> Finding {
     let what = "delta";
     let Some(Budget { delta, .. }) = statement.budget() else {
         let detail = "none, as nothing is guaranteed".to_string();
@@ -50,7 +50,7 @@ pub(super) fn public_list(
     statement: &Statement,
     settings: &Settings,
     plan: &Plan,
-    sizes: PublicSizes,
+    sizes: PublicFacts,
     labelled: usize,
 ) -> Finding {
     let expected = public(settings, plan, sizes, (labelled, statement.weight_bound));
@@ -81,8 +81,8 @@ pub(super) fn noise(statement: &Statement, queries: &Queries, plan: &Plan) -> Fi
     Finding::checked("noise", detail, ok)
 }
 
-/// Whether an event is of the same kind as a planned one, up to its noise: of the same records, and of at least the sensitivity.
-/// Rounding is charged, so that it may be a little above what the plan counts with, and never below.
+/// Whether an event is of the same kind as a planned one, up to its noise: of the same records, and of at least the
+/// sensitivity. Rounding is charged, so that it may be a little above what the plan counts with, and never below.
 pub(super) fn is_of_kind(event: &Event, planned: &Event) -> bool {
     let charged = |found: f64, planned: f64| found >= planned * (1.0 - 1e-12) && found <= planned * 2.0;
     match (event, planned) {

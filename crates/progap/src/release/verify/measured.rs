@@ -5,6 +5,7 @@ use progap_graph::Part;
 use super::Finding;
 use crate::assessment::Metric;
 use crate::method::history::{EpochRecord, is_whole};
+use crate::model::Model;
 use crate::predictor::NO_MODEL;
 use crate::release::{Config, Metrics, Release};
 use crate::rows::Rows;
@@ -25,18 +26,20 @@ pub(super) fn sizes(release: &Release) -> Result<Finding> {
     // Opening compared the models with what they read; here they are compared with what the settings ask for.
     let choice = release.statement.choice.as_ref();
     let released = released_stage(release, settings);
-    let expected = |stage: usize| method::shape(settings, (stated, nodes.classes()), stage, choice);
+    let program = method::program(settings, (stated, nodes.classes()), choice);
+    let is_expected = |stage: usize, model: &Model| {
+        program.stages.get(stage).is_some_and(|stage| stage.model == model.shape())
+    };
     let (last, before) = release.predictor.links.split_last().ok_or(NO_MODEL)?;
-    let shaped = shaped && release.predictor.stage == released && last.model.shape() == expected(released);
+    let shaped = shaped && release.predictor.stage == released && is_expected(released, &last.model);
     // Models that are read by later ones are those of the stages in their order.
-    let shaped =
-        shaped && before.iter().enumerate().all(|(stage, link)| link.model.shape() == expected(stage));
-    let widths = settings.method.recipe().aggregate_widths(settings, (stated, nodes.classes()), choice);
+    let shaped = shaped && before.iter().enumerate().all(|(stage, link)| is_expected(stage, &link.model));
+    let widths = program.aggregate_widths();
     let shaped = shaped && widths.starts_with(&release.predictor.widths);
     let mut finite = release.predictor.is_finite();
     for (index, width) in widths.into_iter().enumerate().skip(release.predictor.aggregates.len()) {
         let name = release.contents.aggregate(index + 1);
-        if settings.method.recipe().aggregates_are_protected() {
+        if settings.method.can().protects_predictions {
             let bytes = release.listed.content(&name, release.bounds.of(&name))?;
             let values = files::parse_matrix(&release.folder.join(&name), &bytes, nodes.nodes(), width)?;
             finite &= values.iter().all(|value| value.is_finite());
@@ -52,6 +55,17 @@ pub(super) fn sizes(release: &Release) -> Result<Finding> {
         if named { "" } else { "; but the rows are of a data set of another name" },
     );
     Ok(Finding::checked("sizes", detail, shaped && finite && named))
+}
+
+/// The weights of receivers, from the split and from the sums before; nothing where there are none.
+pub(super) fn weights(release: &Release) -> Result<Option<Finding>> {
+    let settings = release.settings()?;
+    if !settings.weighs_receivers() || settings.depth == 0 {
+        return Ok(None);
+    }
+    let follow = method::weights_follow(release)?;
+    let detail = "those that follow from the split and from the noisy sums before";
+    Ok(Some(Finding::checked("weights of receivers", detail, follow)))
 }
 
 /// The stage whose model the settings and what was chosen say is released.
@@ -143,8 +157,10 @@ fn is_tie(row: &[f32]) -> bool {
 
 /// The history against the settings, and the accuracies against it.
 pub(super) fn history<'h>(metrics: &'h Metrics, settings: &Settings, released: usize) -> Finding {
-    let (stages, epochs) = (method::stages(settings), settings.method.recipe().epochs(settings));
-    let whole = is_whole(&metrics.history, stages, epochs, settings.patience);
+    let outline = method::outline(settings);
+    let (stages, epochs) = (outline.stages.len(), outline.epochs());
+    let of_stage = |stage: usize| outline.stages[stage].epochs();
+    let whole = is_whole(&metrics.history, stages, of_stage, settings.patience);
     let share = |value: f64| value.is_nan() || (0.0..=1.0).contains(&value);
     let in_range = metrics.history.iter().all(|record| {
         share(record.val_accuracy)
@@ -153,7 +169,7 @@ pub(super) fn history<'h>(metrics: &'h Metrics, settings: &Settings, released: u
             && record.val_score.is_none_or(|score| score >= 0.0)
             && (settings.metric != Metric::Accuracy || record.val_score.is_none())
             && record.stage_score.is_none_or(|score| {
-                let more = [score.score, score.doubt];
+                let more = [score.score, score.standard_error];
                 score.log_loss >= 0.0 && more.into_iter().flatten().all(|value| value >= 0.0)
             })
     }) && metrics.stage_test_accuracies.iter().copied().all(share)
@@ -176,7 +192,7 @@ pub(super) fn history<'h>(metrics: &'h Metrics, settings: &Settings, released: u
         .stage_test_accuracies
         .first()
         .copied()
-        .filter(|accuracy| settings.method.recipe().has_features_stage() && accuracy.is_finite());
+        .filter(|accuracy| !settings.method.can().mixes_rows && accuracy.is_finite());
     let fits = metrics.stage_test_accuracies.len() == stages
         && same(stage, metrics.test_accuracy)
         && same(kept, metrics.val_accuracy)

@@ -1,27 +1,26 @@
 //! The rows of a table whose columns are known, and what does not fit in them.
 
-use std::collections::HashMap;
-
 use super::LaterOptions;
-use super::known::{Kind, Known};
+use super::schema::{Column, Kind, Schema};
 use crate::read::columns::DateOrder;
 use crate::read::missing::is_missing;
-use crate::read::table::category::{NONE, Sorted};
 use crate::read::table::cell::{Cell, Checked};
 use crate::read::table::choose::word_groups;
 use crate::read::table::date;
 use crate::read::table::feature::{Meaning, exact, in_range, meaning, usable};
 use crate::read::table::index::id_text;
-use crate::read::table::matrix::Values;
 use crate::read::table::nodes::{RowNumbers, check_names, find_id, name_index, no_column, no_columns};
-use crate::read::table::numbers::Numbers;
-use crate::{Place, Problem, Result, room};
+use crate::{Features, Place, Problem, Result, room};
 
 /// A table while it is read.
 pub(in crate::read::table) struct Sheet<'k> {
     names: Vec<String>,
     roles: Vec<Role>,
-    columns: Vec<Reading<'k>>,
+    schema: &'k Schema,
+    /// How many cells of each known column were read.
+    read: Vec<usize>,
+    /// Every value that is not zero, as (row, feature, value).
+    entries: Vec<(u32, u32, f32)>,
     pub(super) rows: RowNumbers,
     pub(super) ids: Vec<String>,
     pub(super) unfit: Vec<Unfit>,
@@ -46,32 +45,19 @@ enum Role {
     Unused,
 }
 
-/// A known column while it is read.
-struct Reading<'k> {
-    known: &'k Known<'k>,
-    /// The positions of categories.
-    codes: HashMap<&'k str, u32>,
-    read: Read,
-}
-
-enum Read {
-    Numbers { numbers: Numbers, missing: Vec<u32> },
-    Codes(Vec<u32>),
-    Groups(Vec<Vec<u32>>),
-}
-
 /// What a cell stands for.
 enum Value {
     Missing,
+    /// The number of the column's only feature.
     Number(f32),
-    Code(u32),
-    Groups(Vec<u32>),
+    /// Features that are 1.
+    Ones(Vec<u32>),
 }
 
 impl<'k> Sheet<'k> {
     /// A table with columns of these names, which has all of the known columns.
     pub(super) fn new(
-        known: &'k [Known<'k>],
+        schema: &'k Schema,
         mut names: Vec<String>,
         decimal_comma: bool,
         options: &LaterOptions<'_>,
@@ -83,12 +69,12 @@ impl<'k> Sheet<'k> {
         let mut roles = vec![Role::Unused; names.len()];
         roles[id] = Role::Id;
         let mut absent = vec![];
-        for (at, column) in known.iter().enumerate() {
-            match names.iter().position(|name| name == column.name) {
+        for (at, column) in schema.columns().iter().enumerate() {
+            match names.iter().position(|name| *name == column.name) {
                 None => absent.push(format!("{:?}", column.name)),
                 Some(place) if place == id => {
                     let message = "the column was a feature in training, and is the id here".to_string();
-                    return Err(Problem::Invalid(message).at(Place::Column(column.name.into())));
+                    return Err(Problem::Invalid(message).at(Place::Column(column.name.clone())));
                 }
                 Some(place) => roles[place] = Role::Feature(at),
             }
@@ -97,10 +83,19 @@ impl<'k> Sheet<'k> {
             let what = format!("column {}, as in training", absent.join(" or "));
             return Err(Problem::Missing { what, found: names.join(", ") }.into());
         }
-        let columns = known.iter().map(Reading::new).collect();
-        let (ids, unfit, rows) = (vec![], vec![], RowNumbers::from(2));
-        let lenient = options.lenient;
-        Ok(Sheet { names, roles, columns, rows, ids, unfit, taken_as_missing: 0, decimal_comma, lenient })
+        Ok(Sheet {
+            names,
+            roles,
+            schema,
+            read: vec![0; schema.columns().len()],
+            entries: vec![],
+            rows: RowNumbers::from(2),
+            ids: vec![],
+            unfit: vec![],
+            taken_as_missing: 0,
+            decimal_comma,
+            lenient: options.lenient,
+        })
     }
 
     /// Whether a column is read.
@@ -116,12 +111,12 @@ impl<'k> Sheet<'k> {
     /// Says whether the file itself holds the column as dates, which its cells then are in days.
     pub(in crate::read::table) fn expect_days(&self, at: usize, days: bool) -> Result<()> {
         let Role::Feature(column) = self.roles[at] else { return Ok(()) };
-        let kind = &self.columns[column].known.kind;
+        let kind = &self.schema.columns()[column].kind;
         let message = match kind {
             Kind::Number { .. } if days && kind.date().is_none() => {
                 "the column held numbers in training, and holds dates here"
             }
-            Kind::Category(_) | Kind::Text(_) if days => {
+            Kind::Category { .. } | Kind::Text(_) if days => {
                 "the column held text in training, and holds dates here"
             }
             _ => return Ok(()),
@@ -146,123 +141,101 @@ impl<'k> Sheet<'k> {
                 });
                 return room::push(&mut self.ids, id);
             }
-            Role::Feature(column) => &mut self.columns[column],
+            Role::Feature(column) => column,
         };
+        let (position, known) = (self.read[column], &self.schema.columns()[column]);
+        self.read[column] += 1;
+        let may_be_missing = known.kind.may_be_missing();
         let value = cell.map_err(|problem| problem.to_string());
-        let value = value.and_then(|cell| column.understood(cell, self.decimal_comma));
-        let may_be_missing = column.known.kind.may_be_missing();
-        let reason = match value {
+        let reason = match value.and_then(|cell| understood(known, cell, self.decimal_comma)) {
             Ok(Value::Missing) if !may_be_missing => "the value is missing, and none was in training".into(),
-            Ok(value) => return column.push(value),
+            Ok(value) => return self.set(position, known, value),
             Err(_) if self.lenient && may_be_missing => {
                 self.taken_as_missing += 1;
-                return column.push(Value::Missing);
+                return self.set(position, known, Value::Missing);
             }
             Err(reason) => reason,
         };
-        self.unfit.push(Unfit { position: column.rows(), column: Some(at), reason });
-        column.push(Value::Missing)
+        self.unfit.push(Unfit { position, column: Some(at), reason });
+        Ok(())
+    }
+
+    /// Sets the features of a cell.
+    fn set(&mut self, position: usize, column: &Column, value: Value) -> Checked<()> {
+        let mut set = |feature: u32, value: f32| match value == 0.0 {
+            true => Ok(()),
+            false => room::push(&mut self.entries, (position as u32, feature, value)),
+        };
+        match (value, &column.kind) {
+            (Value::Number(value), Kind::Number { feature, .. }) => set(*feature, value),
+            (Value::Missing, Kind::Number { missing: Some(missing), .. }) => set(*missing, 1.0),
+            (Value::Ones(features), _) => features.into_iter().try_for_each(|feature| set(feature, 1.0)),
+            _ => Ok(()),
+        }
     }
 
     /// Adds a row that has no cells for its columns.
     pub(in crate::read::table) fn push_broken_row(&mut self, reason: &str) -> Checked<()> {
         self.unfit.push(Unfit { position: self.ids.len(), column: None, reason: reason.into() });
-        room::push(&mut self.ids, String::new())?;
-        self.columns.iter_mut().try_for_each(|column| column.push(Value::Missing))
+        self.read.iter_mut().for_each(|read| *read += 1);
+        room::push(&mut self.ids, String::new())
     }
 
-    /// The values of all known columns, in their order.
-    pub(super) fn take_values(&mut self) -> Vec<(String, Values)> {
-        let columns = std::mem::take(&mut self.columns).into_iter();
-        columns.map(|column| (column.known.name.to_string(), column.into_values())).collect()
+    /// The features of some rows, which are in order.
+    pub(super) fn features(&self, rows: &[usize]) -> Result<Features> {
+        const LEFT_OUT: u32 = u32::MAX;
+        let mut places = room::filled(LEFT_OUT, self.ids.len())?;
+        rows.iter().zip(0..).for_each(|(&row, place)| places[row] = place);
+        let kept = || self.entries.iter().filter(|(row, ..)| places[*row as usize] != LEFT_OUT);
+        let mut offsets = room::filled(0u64, rows.len() + 1)?;
+        kept().for_each(|(row, ..)| offsets[places[*row as usize] as usize + 1] += 1);
+        (0..rows.len()).for_each(|row| offsets[row + 1] += offsets[row]);
+        let (mut next, mut entries) =
+            (room::copy(&offsets)?, room::filled((0u32, 0f32), offsets[rows.len()] as usize)?);
+        for &(row, feature, value) in kept() {
+            let next = &mut next[places[row as usize] as usize];
+            entries[*next as usize] = (feature, value);
+            *next += 1;
+        }
+        for row in offsets.windows(2) {
+            entries[row[0] as usize..row[1] as usize].sort_unstable_by_key(|entry| entry.0);
+        }
+        let (indices, values): (Vec<u32>, Vec<f32>) = entries.into_iter().unzip();
+        let width = self.schema.width();
+        Ok(Features::sparse(rows.len(), width, offsets, indices, Some(values.into()))?.compact(rows.len()))
     }
 }
 
-impl<'k> Reading<'k> {
-    fn new(known: &'k Known<'k>) -> Reading<'k> {
-        let (mut codes, read) = (
-            HashMap::new(),
-            match &known.kind {
-                Kind::Number { .. } => Read::Numbers { numbers: Numbers::default(), missing: vec![] },
-                Kind::Category(_) => Read::Codes(vec![]),
-                Kind::Text(_) => Read::Groups(vec![]),
+/// What a cell stands for, or why it stands for nothing.
+fn understood(column: &Column, cell: Cell<'_>, decimal_comma: bool) -> std::result::Result<Value, String> {
+    match &column.kind {
+        Kind::Number { number, .. } => {
+            let value = match (column.kind.date(), cell) {
+                (Some(order), Cell::Untyped(text) | Cell::Text(text)) => date_in(text, order)?,
+                _ => number_in(cell, decimal_comma, number.is_none())?,
+            };
+            let map = number.as_ref().and_then(|number| number.map);
+            Ok(value.map_or(Value::Missing, |value| {
+                Value::Number(map.map_or(value as f32, |map| map.apply(value)))
+            }))
+        }
+        Kind::Category { features, rest } => cell.named(|name| match name {
+            None => Ok(Value::Missing),
+            Some(name) => match features.get(name).copied() {
+                Some(feature) => Ok(Value::Ones(vec![feature])),
+                None if is_missing(name) => Ok(Value::Missing),
+                None => rest
+                    .map(|feature| Value::Ones(vec![feature]))
+                    .ok_or_else(|| format!("the category {name:?} was not known in training")),
             },
-        );
-        if let Kind::Category(values) = &known.kind {
-            codes.extend(values.iter().copied().zip(0..));
-        }
-        Reading { known, codes, read }
-    }
-
-    fn rows(&self) -> usize {
-        match &self.read {
-            Read::Numbers { numbers, .. } => numbers.rows(),
-            Read::Codes(codes) => codes.len(),
-            Read::Groups(groups) => groups.len(),
-        }
-    }
-
-    /// What a cell stands for, or why it stands for nothing.
-    fn understood(&self, cell: Cell<'_>, decimal_comma: bool) -> std::result::Result<Value, String> {
-        match &self.known.kind {
-            Kind::Number { number, .. } => {
-                let value = match (number.and_then(|number| number.date), cell) {
-                    (Some(order), Cell::Untyped(text) | Cell::Text(text)) => date_in(text, order)?,
-                    _ => number_in(cell, decimal_comma, number.is_none())?,
-                };
-                let map = number.and_then(|number| number.map);
-                Ok(value.map_or(Value::Missing, |value| {
-                    Value::Number(map.map_or(value as f32, |map| map.apply(value)))
-                }))
+        }),
+        Kind::Text(features) => cell.named(|text| match text {
+            Some(text) if !is_missing(text) => {
+                let groups = word_groups(text, features.len() as u32);
+                Ok(Value::Ones(groups.into_iter().map(|group| features[group as usize]).collect()))
             }
-            kind @ Kind::Category(_) => cell.named(|name| match name {
-                None => Ok(Value::Missing),
-                Some(name) => match self.codes.get(name).copied() {
-                    Some(code) => Ok(Value::Code(code)),
-                    None if is_missing(name) => Ok(Value::Missing),
-                    None => kind
-                        .rest()
-                        .map(Value::Code)
-                        .ok_or_else(|| format!("the category {name:?} was not known in training")),
-                },
-            }),
-            Kind::Text(width) => cell.named(|text| match text {
-                Some(text) if !is_missing(text) => Ok(Value::Groups(word_groups(text, *width as u32))),
-                _ => Ok(Value::Missing),
-            }),
-        }
-    }
-
-    fn push(&mut self, value: Value) -> Checked<()> {
-        let rows = self.rows() as u32;
-        match (&mut self.read, value) {
-            (Read::Numbers { numbers, .. }, Value::Number(value)) => numbers.push(value, || value.into()),
-            (Read::Numbers { numbers, missing }, _) => {
-                room::push(missing, rows)?;
-                numbers.push_missing()
-            }
-            (Read::Codes(codes), Value::Code(code)) => room::push(codes, code),
-            (Read::Codes(codes), _) => room::push(codes, NONE),
-            (Read::Groups(all), Value::Groups(groups)) => room::push(all, groups),
-            (Read::Groups(all), _) => room::push(all, vec![]),
-        }
-    }
-
-    fn into_values(self) -> Values {
-        let may_be_missing = self.known.kind.may_be_missing();
-        match (self.read, &self.known.kind) {
-            (Read::Numbers { numbers, missing }, _) => {
-                Values::Numbers { numbers, missing: may_be_missing.then_some(missing), scale: None }
-            }
-            (Read::Groups(groups), kind) => {
-                let width = if let Kind::Text(width) = kind { *width as u32 } else { 0 };
-                Values::Hashed { width, codes: (0..groups.len() as u32).collect(), groups }
-            }
-            (Read::Codes(codes), kind) => {
-                let names = if let Kind::Category(values) = kind { &values[..] } else { &[] };
-                Values::Names(Sorted { names: names.iter().map(ToString::to_string).collect(), codes })
-            }
-        }
+            _ => Ok(Value::Missing),
+        }),
     }
 }
 
