@@ -91,7 +91,7 @@ fn the_options_that_change_the_data_are_the_same_here_and_in_training() {
         let run = ["train", ".", "--out", "r", "--epochs", "1", "--delta", "0.05", "--ledger", &ledger];
         let run = progap_in(at, &run);
         match k {
-            1 => assert!(run.stderr.contains("protects the unit `edge-undirected`"), "{}", run.stderr),
+            1 => assert!(run.stderr.contains("protects the unit edge-undirected"), "{}", run.stderr),
             _ => assert!(!run.stderr.contains("no budget"), "{}", run.stderr),
         }
         let _ = std::fs::remove_dir_all(at.join("r"));

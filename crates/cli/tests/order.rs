@@ -129,7 +129,7 @@ fn arrays_whose_order_tells_edges_need_a_word_of_the_owner() {
         assert!(checked.contains("--shuffle") && checked.contains("--order public"), "{checked}");
     }
     train(&["--level", "none", "--out", "unprotected"]).ok();
-    train(&["--shuffle", "--order", "public", "--out", "no"]).refused(&["--shuffle", "--order public"]);
+    train(&["--shuffle", "--order", "public", "--out", "no"]).refused(&["--shuffle", "--order"]);
     train(&["--level", "none", "--shuffle", "--out", "no"]).refused(&["--shuffle has no effect"]);
 
     train(&["--order", "public", "--out", "public"]).ok();

@@ -27,9 +27,9 @@ fn train_predict_verify_and_inspect() {
     assert!(report["epsilon"].as_f64().is_some_and(|epsilon| epsilon <= 1.0 && epsilon > 0.99), "{report}");
     assert_eq!(report["release"], "r");
     progap_in(place.path(), &["verify", "r"]).ok();
-    assert!(
-        progap_in(place.path(), &["inspect", "r"]).ok().contains("any one undirected edge was in the data")
-    );
+    let inspected = progap_in(place.path(), &["inspect", "r"]).ok();
+    let words: Vec<&str> = inspected.split_whitespace().collect();
+    assert!(words.join(" ").contains("any one undirected edge was in the data"), "{inspected}");
     for file in ["p.csv", "p.json", "p.parquet"] {
         progap_in(place.path(), &["predict", "r", "--out", file]).ok();
         assert!(place.path().join(file).exists());
@@ -94,7 +94,7 @@ fn what_is_for_the_data_owner_alone_says_so() {
             "{name}: {shown}"
         );
     }
-    assert!(public.lines().count() < 14, "{shown}");
+    assert!(public.lines().count() < 17, "{shown}");
     let shown = progap_in(at, &["train", "g.progap", "--epochs", "1", "--out", "e"]).ok();
     assert!(shown.contains("features and labels of all nodes in the clear"), "{shown}");
     let (public, owner) = shown.split_once("\nPrivate: for the data owner\n").expect("a heading");
@@ -257,7 +257,7 @@ fn what_repeats_cost_together() {
     assert!(twice("sage", &["--json"]).json()["epsilon_all_runs"].is_null());
     let shown = twice("gap", &[]).ok();
     assert!(
-        shown.contains("for each run alone") && shown.contains("the 2 releases cost together"),
+        shown.contains("for each run alone") && shown.contains("all releases together"),
         "{shown}"
     );
 }

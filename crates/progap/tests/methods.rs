@@ -76,7 +76,7 @@ fn what_a_method_does_not_have_is_refused_by_name() {
     assert!(refused(Settings { depth: 6, ..sage.clone() }).contains("1 to 5"));
     assert!(refused(Settings { depth: 0, ..sage }).contains("1 to 5"));
     let message = refused(settings(MethodKind::EdgeRand, Level::Node));
-    assert!(message.contains("progap, progap-labels, gap, mlp, dp-gnn"), "{message}");
+    assert!(message.contains("progap, progap-labels, progap-views, gap, mlp, dp-gnn"), "{message}");
     refused(Settings { delta: Some(1e-5), ..settings(MethodKind::EdgeRand, Level::Edge) });
     let node = settings(MethodKind::DpGnn, Level::Node);
     refused(Settings { depth: 2, ..node.clone() });

@@ -16,7 +16,7 @@ use crate::ui;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  progap serve release/                                # http://127.0.0.1:8787, with a page to try it
+  progap serve release/                      # http://127.0.0.1:8787, with a page to try it
   progap serve people=releases/current shops=other/    # two models, by name
   progap serve release/ --listen 0.0.0.0:8787 --token-file token
   progap serve release/ --listen 0.0.0.0:8443 --tls-cert chain.pem --tls-key key.pem

@@ -101,7 +101,7 @@ settings! { for level:
     #[serde(default = "FeatureLearning::gradients", skip_serializing_if = "FeatureLearning::is_gradients")]
     node feature_learning: FeatureLearning = FeatureLearning::Gradients, TRAINING.costs(ALWAYS);
 
-    /// How much of what its senders may say a training node gets, in the method progap-views, where a node that is predicted gets 1
+    /// Weight of training nodes as receivers in progap-views; other nodes have 1
     #[serde(default = "known_weight", skip_serializing_if = "is_known_weight")]
     node known_weight: f64 = known_weight(), PRIVACY.within(0.0625, 1.0).needs(&[AGGREGATES_ALONE]);
 

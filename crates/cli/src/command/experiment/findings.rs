@@ -14,13 +14,13 @@ pub fn findings(name: Name, outcomes: &[(&experiment::Cell, Outcome)]) -> Vec<St
                 let presets = (variant(a, PRESET), variant(b, PRESET));
                 a.method == b.method && presets == (Some("default"), Some("paper"))
             }),
-            compare("Two views are more accurate than ProGAP", &pairs, |a, b| {
+            compare("progap-views is more accurate than progap-labels", &pairs, |a, b| {
                 let same = variant(a, PRESET) == variant(b, PRESET);
                 (a.method, b.method) == (MethodKind::ProgapViews, MethodKind::ProgapLabels) && same
             }),
             compare("ProGAP is more accurate than GAP", &pairs, |a, b| {
                 let same = variant(a, PRESET) == variant(b, PRESET);
-                (a.method, b.method) == (MethodKind::ProgapLabels, MethodKind::Gap) && same
+                (a.method, b.method) == (MethodKind::Progap, MethodKind::Gap) && same
             }),
         ],
         Name::Layerwise => vec![compare(
