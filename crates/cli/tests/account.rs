@@ -215,7 +215,7 @@ fn bad_flags_are_refused() {
         refused(&format!("{NODE} --depth 1 --sigma {sigma}"), "", &["sigma", "above 0"]);
     }
     refused("--level edge --depth 9999 --epsilon 1 --delta 1e-6", "", &["depth", "9999", "0 to 50"]);
-    refused("--level edge --depth 2 --epsilon 1 --delta 1e-6 --clip 1", "", &["--clip", "--level node"]);
+    refused("--level edge --depth 2 --epsilon 1 --delta 1e-6 --clip 1", "", &["--clip", "level node"]);
     for (flag, value) in [("hidden", "8"), ("epochs", "20"), ("learning-rate", "0.1"), ("jk", "sum")] {
         let asked = format!(
             "--level edge --method progap-labels --depth 2 --epsilon 1 --delta 1e-6 --{flag} {value}"

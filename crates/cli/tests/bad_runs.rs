@@ -135,7 +135,7 @@ fn settings_from_a_file() {
         own(text);
         refused(at, &config, &[&["own.toml"], parts].concat());
     }
-    with("method = \"progap\"", "method = \"dp-gnn\"");
+    with("method = \"progap-labels\"", "method = \"dp-gnn\"");
     refused(at, &["--config", "c.toml"], &["c.toml", "dp-gnn has no level edge"]);
 }
 

@@ -335,7 +335,7 @@ fn ask(queries: &mut Queries, query: &QuerySpec, settings: &Settings, sizes: Pub
         //
         // Proof definition: a term is a gradient clipped to C that reads the node's own record and the records of its senders; every node
         // sends to at most D others, chosen from its own record. So a record touches its own term and at most D others, and moves each
-        // from one clipped gradient to any other, by at most 2C (docs/privacy.md#subgraph-batches).
+        // from one clipped gradient to any other, by at most 2C (docs/proofs/subgraph-batches.md).
         QueryKind::SubgraphGradient => {
             let batches = Batches::new(settings, sizes)?;
             let (terms, population) = (max_terms(settings, sizes.train_nodes), sizes.train_nodes as u64);

@@ -12,7 +12,7 @@ const EXAMPLES: [(&str, &str, Option<&str>); 8] = [
     ("predict", "20000 nodes in all", Some("release/manifest.json")),
     ("audit", "claimed at most 1.00, measured at least", None),
     ("by_name", "`clip` has no effect: it belongs to level node", None),
-    ("observer", "stopped; observed-release can be resumed", Some("observed-release/manifest.json")),
+    ("observer", "the run in observed-release can be resumed", Some("observed-release/manifest.json")),
 ];
 
 /// Builds an example with the features of the whole workspace, so that what the tests were built with serves it, too,

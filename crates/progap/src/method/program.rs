@@ -217,7 +217,9 @@ impl Program {
             }
             QueryKind::ColumnCounts => crate::vault::column_bins(sizes.columns),
             QueryKind::Gradient | QueryKind::SubgraphGradient => {
-                let parameters = self.stages[stage].model.parameter_count().unwrap_or(usize::MAX);
+                // Where nobody said how many classes there are, there is no model to count.
+                let too_many = if sizes.classes == 0 { 0 } else { usize::MAX };
+                let parameters = self.stages[stage].model.parameter_count().unwrap_or(too_many);
                 steps.saturating_mul(parameters as u64)
             }
             // Sampled exactly: tables take a part of delta, and there is none.

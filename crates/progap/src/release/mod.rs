@@ -17,7 +17,7 @@
 //! | `report.html`, `export.json` | only in what [`export()`] makes of a release |
 //! | `manifest.sig`, `signer.pub` | only in a signed export: the signature of the manifest, and the public key it is checked with |
 //!
-//! Everything outside `private/` is a function of public inputs and noisy answers alone (docs/privacy.md#nothing-else-leaves).
+//! Everything outside `private/` is a function of public inputs and noisy answers alone (docs/proofs/nothing-else-leaves.md).
 //! A folder that still holds the files of a run is not a release, and is not opened as one.
 
 mod answers;

@@ -103,15 +103,21 @@ impl Release {
         };
         let with_schema = |content: Vec<u8>| {
             let Some(schema) = &self.schema else { return one(content) };
+            let taken = |path: &Path| {
+                Error::file(path, "it is there already, and nothing is replaced: name a new file")
+            };
+            if out.symlink_metadata().is_ok() {
+                return Err(taken(out));
+            }
+            // The model comes last, so that a model is never without its schema. A schema that an export left behind is the same.
             let beside = out.with_extension(SCHEMA);
-            if beside.symlink_metadata().is_ok() {
-                return Err(Error::file(
-                    &beside,
-                    "it is there already, and nothing is replaced: name a new file",
-                ));
+            let bytes = files::json(&beside, schema)?;
+            if beside.symlink_metadata().is_err() {
+                files::write(&beside, &bytes)?;
+            } else if std::fs::read(&beside).ok().as_ref() != Some(&bytes) {
+                return Err(taken(&beside));
             }
             let mut names = one(content)?;
-            files::write_json(&beside, schema)?;
             names.extend(beside.file_name().map(|name| name.to_string_lossy().into_owned()));
             Ok(names)
         };

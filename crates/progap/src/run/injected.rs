@@ -1,5 +1,5 @@
 //! The rule "nothing else leaves" where edges are asked for: two data sets with quite different edges are given the same
-//! answers of the mechanisms, and must leave the same public bytes (docs/privacy.md#nothing-else-leaves).
+//! answers of the mechanisms, and must leave the same public bytes (docs/proofs/nothing-else-leaves.md).
 
 use std::collections::BTreeMap;
 use std::path::Path;

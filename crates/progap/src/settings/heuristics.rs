@@ -4,13 +4,13 @@
 //! | rule | for | numbers | what it is worth, in points of accuracy (docs/method.md unless said) |
 //! |---|---|---|---|
 //! | [`depth_by_budget`] | `depth`, progap-labels at node level | [`RICH_FEATURES`], [`MANY_CLASSES`], [`SHARE_FOR_SUMS`], [`NODES_FOR_SUMS`], [`LARGE_EPSILON`], [`MEANS_FOR_RICH`], [`MEANS_OF_A_CLASS`], [`MEANS_OF_A_CLASS_TWICE`] | 1.1 to 4.7 for two sums on small schools at epsilon 8; 2 to 9 where labels are too few for one; 2.4 on six graphs with rich features at epsilon 4 |
-//! | [`depth_by_share`] | `depth`, progap-views | [`SHARE`], [`HALF_BUDGET`], [`DEPTHS`], [`DEPTH_WITHOUT_NOISE`] | 0.8 and 2.0 for five instead of three with 5 % of the labels, at epsilon 1 (docs/views.md#how-many-aggregations) |
+//! | [`depth_by_share`] | `depth`, progap-views | [`SHARE`], [`HALF_BUDGET`], [`DEPTHS`], [`DEPTH_WITHOUT_NOISE`] | 0.8 and 2.0 for five instead of three with 5 % of the labels, at epsilon 1 (docs/method.md) |
 //! | [`feature_learning`], [`addressed_depth`] | `feature_learning`, `known_weight`, `depth`, progap-views at node level | [`KNOWN_WEIGHT`], [`SMALL_EPSILON`], [`FEW_COLUMNS`], [`COLUMNS_FOR_A_NODE`], [`SHARE_FOR_A_TABLE`], [`SHARE_OF_RICH`], [`NODES_FOR_A_TABLE`] | 4 at epsilon 8, 10 at epsilon 2 on schools with 75 % of the labels (docs/addressed-sums.md) |
 //! | [`usual_batches`] | `batch_size`, `epochs` at node level | [`SHARE_OF_FEW`], [`SMALLEST_BATCH`], [`MANY_NODES`], [`MAX_EPOCHS`] | 16.8 with 5 % of the labels, 9.7 with 20 %, 1.1 with 75 %, on ten schools at epsilon 8 |
 //! | [`batches_by_features`] | the same, progap and progap-labels | [`QUARTER`], [`RICH_FEATURES`], [`LARGE_EPSILON`] | 0.6 on four graphs for features alone, 0.8 to 2.4 beside sums, 0.8 on nine schools with two classes |
 //! | [`larger_batches`] | the same | [`MAX_STEPS`], [`MIN_EPOCHS`] | time: 0.4 of it for 0.3 points on sixty schools, 0.55 for none with 825,000 training nodes |
 //! | [`width`] | `hidden`, `learning_rate`, `epochs`, `patience` | [`FEW_CLASSES`], [`WIDEST`], [`RATE_AT_NODE_LEVEL`], [`RATE`], [`MANY_EPOCHS`], [`PATIENCE`] | 8.6 at node level (epsilon 8) and 6.2 at edge level (epsilon 1, progap-labels) with 40 classes (`data synth --nodes 6000 --edges 120000 --classes 40 --seed 3`, two seeds) |
-//! | [`noise_leaves_something`] | `scaling` at node level | [`NODES_FOR_COUNTS`] | several points on columns with small units or shifts (docs/own-data.md#units) |
+//! | [`noise_leaves_something`] | `scaling` at node level | [`NODES_FOR_COUNTS`] | several points on columns with small units or shifts (docs/data.md) |
 
 use super::{Draft, FeatureLearning, Level, Messages, PublicFacts, Scaling, Settings, Size};
 use crate::method::DepthRule;
@@ -198,12 +198,15 @@ impl Draft {
 }
 
 /// The sizes by which a rule decides at a private level.
-pub(super) fn depth_follows_from(rule: DepthRule) -> &'static [Size] {
-    match rule {
-        DepthRule::ByBudget => &[Size::Nodes, Size::TrainNodes, Size::Columns, Size::Classes],
-        DepthRule::ByShareOfLabels => &[Size::Nodes, Size::TrainNodes],
+pub(super) fn depth_follows_from(rule: DepthRule, level: Level) -> &'static [Size] {
+    match (rule, level) {
+        (DepthRule::ByShareOfLabels, Level::Edge) => &[Size::Nodes, Size::TrainNodes],
+        _ => &[Size::Nodes, Size::TrainNodes, Size::Columns, Size::Classes],
     }
 }
+
+/// The sizes by which [`feature_learning`] decides.
+pub(super) const FEATURE_LEARNING_FOLLOWS_FROM: &[Size] = &[Size::Nodes, Size::TrainNodes, Size::Columns];
 
 /// The aggregations that a budget pays for at node level beside the training after each: two where it is large. With rich features, with few
 /// training nodes, or with few of each of many classes, a small one does more for a fit of the features alone.

@@ -1,7 +1,7 @@
 //! Public sizes by name, and which of them the cost of a run depends on: for whoever asks what a run costs without its
 //! data.
 
-use super::heuristics::depth_follows_from;
+use super::heuristics::{FEATURE_LEARNING_FOLLOWS_FROM, depth_follows_from};
 use super::{DeltaRule, Draft, Level, Size};
 use crate::delta;
 
@@ -36,7 +36,10 @@ impl Draft {
         }
         let mut add = |instead, sizes| needed.push(SizesNeeded { instead, sizes });
         if let Some(rule) = self.depth_rule().filter(|_| self.is_open("depth")) {
-            add(Some("depth"), depth_follows_from(rule));
+            add(Some("depth"), depth_follows_from(rule, self.level));
+        }
+        if self.is_open("feature_learning") {
+            add(Some("feature_learning"), FEATURE_LEARNING_FOLLOWS_FROM);
         }
         if self.level == Level::Node {
             add(None, &[Size::TrainNodes]);

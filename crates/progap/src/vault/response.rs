@@ -30,7 +30,7 @@ pub(crate) fn edge_response(event: Event) -> Query {
 /// # Proof definition
 /// In the vault's unit neighbours differ in one bit of the list of possible edges (pairs). The count has
 /// sensitivity 1, and given the count each bit is answered on its own by [`SparseResponse`] at the plan's epsilon: the
-/// composition of the plan's two events (docs/privacy.md#pure). The randomness is bound to the whole graph, so that two
+/// composition of the plan's two events (docs/proofs/pure.md). The randomness is bound to the whole graph, so that two
 /// graphs never share any.
 #[derive(Debug, Clone, Copy)]
 pub struct NoisyGraph {

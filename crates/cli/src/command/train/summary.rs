@@ -280,8 +280,7 @@ fn guarantee(run: &RunReport, release: &Release, several: bool, together: Option
     }
     if let (Some((epsilon, delta)), true) = (together, several) {
         let delta = progap::delta::written(delta);
-        let all =
-            format!("epsilon {epsilon:.4}, delta {delta}: all releases together, for whoever sees them");
+        let all = format!("epsilon {epsilon:.4}, delta {delta}: all releases together");
         rows.push(("all runs", all));
     }
     let words = &release.statement.in_words;
