@@ -78,8 +78,8 @@ enum Command {
     Man(command::man::Man),
 }
 
-/// Runs the command with these arguments, of which the first is its own name, and gives its exit code. It takes over the process:
-/// the panic hook, the handling of signals and the pool of threads.
+/// Runs the command with these arguments, of which the first is its own name, and gives its exit code. It takes over
+/// the process: the panic hook, the handling of signals and the pool of threads.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     std::panic::set_hook(Box::new(report_panic));
     machine::prepare();
@@ -175,8 +175,8 @@ fn train_on_ranks(train: command::train::Train) -> command::Outcome {
     }
 }
 
-/// Writes the report of a release, or of an experiment, into a folder that holds nothing else, and gives the path of its page; with
-/// `public` one that anyone may see.
+/// Writes the report of a release, or of an experiment, into a folder that holds nothing else, and gives the path of
+/// its page; with `public` one that anyone may see.
 ///
 /// # Errors
 /// In one sentence: a folder that is neither, or that cannot be written to.

@@ -4,7 +4,8 @@ mod common;
 
 use common::{folder, progap_in, put};
 
-/// Two groups that mostly know each other; half of the labels are empty, an income is in raw units, dates and towns have gaps.
+/// Two groups that mostly know each other; half of the labels are empty, an income is in raw units, dates and towns
+/// have gaps.
 fn put_people(at: &std::path::Path, separator: &str) {
     let (mut nodes, mut edges) = (String::new(), String::from("from,to\n"));
     let mut row = |cells: &[String]| nodes += &(cells.join(separator) + "\n");
@@ -143,7 +144,8 @@ fn splits_may_be_fixed_while_noise_varies() {
 #[test]
 fn nodes_receive_along_the_edges_that_are_asked_for() {
     let place = folder();
-    // Every later node points to an earlier one of its class, and its own feature says nothing: only what it points to does.
+    // Every later node points to an earlier one of its class, and its own feature says nothing: only what it points to
+    // does.
     let class = |node: usize| ["a", "b"][node % 2];
     let part =
         |node: usize| if node < 40 { "train" } else { ["train", "train", "val", "test"][node / 2 % 4] };

@@ -116,7 +116,8 @@ impl Experiment {
         };
         Ok(match self.tuning {
             Tuning::Private => {
-                // A record of dp-gnn moves many predictions, and edge-rand has no delta: their choice is not accounted for.
+                // A record of dp-gnn moves many predictions, and edge-rand has no delta: their choice is not accounted
+                // for.
                 let method = cell.candidates.first().map(|settings| settings.method);
                 if let Some(method) = method.filter(|method| !tunes_privately(*method)) {
                     return Err(Error::unsuitable(format!(
@@ -201,7 +202,8 @@ mod tests {
         }
     }
 
-    /// Accuracy against the share of labels: the recommended method, ProGAP as published, and the features alone, for each share.
+    /// Accuracy against the share of labels: the recommended method, ProGAP as published, and the features alone, for
+    /// each share.
     #[test]
     fn every_share_of_labels_has_its_cells() {
         let data = |share: f64| DataSpec { name: "demo".into(), content: json!(share), place: Value::Null };

@@ -234,8 +234,8 @@ const KEYS: [&str; 16] = [
     "x_shape",
 ];
 
-/// One array of an archive whose zip layer is right: the first byte says which, the rest is the array. The others are those of a
-/// small data set.
+/// One array of an archive whose zip layer is right: the first byte says which, the rest is the array. The others are
+/// those of a small data set.
 pub fn npy(content: &[u8]) {
     let Some((&choice, array)) = content.split_first() else { return };
     let chosen = KEYS[choice as usize % KEYS.len()];

@@ -1,7 +1,7 @@
 //! Weights of edges: how much of a message an edge carries, from 0 to 1.
 //!
-//! A graph has a weight for every edge, or none, which is the same as 1 everywhere. Of repeated edges the largest weight counts, and an
-//! edge back that is added gets the weight of its edge.
+//! A graph has a weight for every edge, or none, which is the same as 1 everywhere. Of repeated edges the largest
+//! weight counts, and an edge back that is added gets the weight of its edge.
 
 use crate::{Buffer, Graph, GraphBuilder, Place, Problem, Result, room};
 
@@ -162,13 +162,13 @@ impl Graph {
         self.iter_edges().enumerate().map(|(at, (source, target))| (source, target, self.weight(at)))
     }
 
-    /// For each node the sum of the squares of the weights of the edges out of it, rounded up to a whole number: by how much the square of
-    /// a message's length is multiplied on its way. Without weights that is the number of edges.
+    /// For each node the sum of the squares of the weights of the edges out of it, rounded up to a whole number: by how
+    /// much the square of a message's length is multiplied on its way. Without weights that is the number of edges.
     ///
     /// # Proof definition
     /// [`crate::weighted::wide_sum`] sends along an edge at most `in_steps(weight) / 65536` of each entry; the squares of these numbers are
-    /// added here in integers and rounded up, so that the copies of an integer message `z` along all edges of a sender have squares summing
-    /// to at most `d |z|^2`, exactly, for the `d` that is returned.
+    /// added here in integers and rounded up, so that the copies of an integer message `z` along all edges of a sender
+    /// have squares summing to at most `d |z|^2`, exactly, for the `d` that is returned.
     pub fn out_strengths(&self) -> Vec<u32> {
         if self.weights().is_none() {
             return self.out_degrees();
@@ -185,9 +185,9 @@ impl Graph {
     /// As [`Graph::out_strengths`], where a receiver multiplies what comes to it with a whole number of its own.
     ///
     /// # Proof definition
-    /// The copies of an integer message `z` along all edges of a sender, each times the number of its receiver, have squares summing to at
-    /// most `d |z|^2`, exactly, for the `d` that is returned: `d` is the sum of the squares of the products of edge weights and receivers'
-    /// numbers, in integers, rounded up.
+    /// The copies of an integer message `z` along all edges of a sender, each times the number of its receiver, have
+    /// squares summing to at most `d |z|^2`, exactly, for the `d` that is returned: `d` is the sum of the squares of
+    /// the products of edge weights and receivers' numbers, in integers, rounded up.
     ///
     /// # Errors
     /// Numbers that are not one for each node, or a sum of squares beyond 32 bits.

@@ -1,4 +1,5 @@
-//! A model of addressed sums: what a node's features say of its class, times what noisy sums say, whose noise is known row by row.
+//! A model of addressed sums: what a node's features say of its class, times what noisy sums say, whose noise is known
+//! row by row.
 
 use progap_nn::{
     Architecture, Input, Inputs, Network, RowScaling, Softmax, SoftmaxShape, Tensor, logits as network_logits,
@@ -18,7 +19,8 @@ pub struct AddressedShape {
     pub classes: usize,
     /// The network that reads the features; a linear model where there is none.
     pub network: Option<Architecture>,
-    /// Sums that are read; none where the features speak alone. Each has a column for every class, and the weight of its receiver.
+    /// Sums that are read; none where the features speak alone. Each has a column for every class, and the weight of
+    /// its receiver.
     pub sums: usize,
 }
 
@@ -68,7 +70,8 @@ pub(crate) enum FeatureModel {
     Network(Box<Network>),
 }
 
-/// How a sum is read: as the mean of what it may be, given the noise of its row (a normal prior over all rows, normal noise).
+/// How a sum is read: as the mean of what it may be, given the noise of its row (a normal prior over all rows, normal
+/// noise).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Posterior {
     /// The mean of all rows.
@@ -84,7 +87,8 @@ pub(crate) struct Posterior {
 }
 
 impl Posterior {
-    /// Reads a row of an aggregate: sums, and the receiver's weight, by which the row was multiplied. Without a weight nothing is known.
+    /// Reads a row of an aggregate: sums, and the receiver's weight, by which the row was multiplied. Without a weight
+    /// nothing is known.
     pub fn read(&self, row: &[f32], out: &mut Vec<f32>) {
         let classes = self.mean.len();
         let weight = f64::from(row[classes]);

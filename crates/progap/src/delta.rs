@@ -1,9 +1,9 @@
 //! The delta of a guarantee: chosen where none is given, and refused where it would mean nothing.
 //!
-//! A delta of one over the number of records allows a release that shows one record as it is. The rule is a tenth of that
-//! at most, and it reads the number of records only as the power of ten that it is rounded up to. So neither a delta that was
-//! chosen nor a refusal tells more of the number of edges than this order of magnitude, which the statement lists
-//! as public (docs/proofs/delta.md).
+//! A delta of one over the number of records allows a release that shows one record as it is. The rule is a tenth of
+//! that at most, and it reads the number of records only as the power of ten that it is rounded up to. So neither a
+//! delta that was chosen nor a refusal tells more of the number of edges than this order of magnitude, which the
+//! statement lists as public (docs/proofs/delta.md).
 
 use crate::plan::{PublicFacts, automatic_delta};
 use crate::settings::{DeltaRule, Level, Settings};
@@ -61,8 +61,9 @@ pub fn records(settings: &Settings, sizes: PublicFacts) -> usize {
     }
 }
 
-/// At edge level the number of records is private and the number of nodes is not. At least this many records are counted, however
-/// few there are, so that whoever has a release alone can tell a delta that no run would have: one record for ten nodes.
+/// At edge level the number of records is private and the number of nodes is not. At least this many records are
+/// counted, however few there are, so that whoever has a release alone can tell a delta that no run would have: one
+/// record for ten nodes.
 fn least_records(settings: &Settings, sizes: PublicFacts) -> usize {
     if settings.level == Level::Edge { sizes.nodes.div_ceil(10) } else { 0 }
 }
@@ -72,9 +73,9 @@ fn counted(settings: &Settings, sizes: PublicFacts) -> usize {
     records(settings, sizes).max(least_records(settings, sizes))
 }
 
-/// The deltas that a release can have by what is public in it: the smallest and the largest. At node level the number of
-/// records is public, so that a delta that was not given has one value; at edge level it is between the fewest records that are
-/// counted and an edge between every two nodes.
+/// The deltas that a release can have by what is public in it: the smallest and the largest. At node level the number
+/// of records is public, so that a delta that was not given has one value; at edge level it is between the fewest
+/// records that are counted and an edge between every two nodes.
 pub(crate) fn range(settings: &Settings, sizes: PublicFacts) -> (f64, f64) {
     let fewest = PublicFacts { edges: 0, ..sizes };
     let most = PublicFacts { edges: sizes.nodes.saturating_mul(sizes.nodes.saturating_sub(1)), ..sizes };

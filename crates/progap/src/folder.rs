@@ -1,8 +1,8 @@
 //! The one place through which every file of a release, a run or an export is opened.
 //!
-//! Such a folder may come from a stranger. So its files are named by plain relative names, opened component by component
-//! without following a link, and must be regular files: a device, a pipe or a socket is never read, and opening one never waits.
-//! How much is read is bounded before the first byte is, by what the caller knows of the file.
+//! Such a folder may come from a stranger. So its files are named by plain relative names, opened component by
+//! component without following a link, and must be regular files: a device, a pipe or a socket is never read, and
+//! opening one never waits. How much is read is bounded before the first byte is, by what the caller knows of the file.
 
 use std::fs::File;
 use std::io::Read;
@@ -149,8 +149,8 @@ impl Folder {
         }
     }
 
-    /// The content of a file of at most this many bytes: mapped where the process keeps to a bound, on the condition of [`store::open`], else
-    /// read.
+    /// The content of a file of at most this many bytes: mapped where the process keeps to a bound, on the condition of
+    /// [`store::open`], else read.
     pub(crate) fn content(&self, name: &str, at_most: u64) -> Result<Buffer<u8>> {
         match memory::bound() {
             None => Ok(self.read(name, at_most)?.into()),

@@ -1,7 +1,7 @@
 //! Remarks for the data owner before training: likely mistakes in the data or in what is asked of it.
 //!
-//! All of it is computed from the private data as it is, without noise. It is for the data owner alone and has no part in
-//! what a release holds.
+//! All of it is computed from the private data as it is, without noise. It is for the data owner alone and has no part
+//! in what a release holds.
 
 mod closely;
 mod columns;
@@ -64,8 +64,8 @@ const LOOKED_AT: usize = 1 << 20;
 /// A column with fewer values than this is no list of names.
 const LEAST_VALUES: usize = 20;
 
-/// Everything that is found in a data set for a run with these settings. `given` are the settings that were asked for by
-/// name, as in config.toml.
+/// Everything that is found in a data set for a run with these settings. `given` are the settings that were asked for
+/// by name, as in config.toml.
 pub fn lint(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remark> {
     let mut remarks = Vec::new();
     units(dataset, settings, given, &mut remarks);

@@ -135,8 +135,8 @@ impl Model {
     /// A model of a shape, with the tensors under a prefix.
     ///
     /// # Errors
-    /// Tensors that are not those of the shape. A shape with more parameters than the file holds is refused before any memory is
-    /// taken for it.
+    /// Tensors that are not those of the shape. A shape with more parameters than the file holds is refused before any
+    /// memory is taken for it.
     pub(crate) fn from(tensors: &Tensors, prefix: &str, shape: Shape) -> Result<Model> {
         let there: usize = tensors.under(prefix).map(|tensor| tensor.values.len()).sum();
         if shape.parameter_count()? > there {
@@ -179,7 +179,8 @@ impl Shape {
         }
     }
 
-    /// The number of parameters, without the memory for any of them; the fewest, where the shape leaves their number to the fit.
+    /// The number of parameters, without the memory for any of them; the fewest, where the shape leaves their number to
+    /// the fit.
     ///
     /// # Errors
     /// A shape that no model has.
@@ -230,7 +231,8 @@ pub(crate) enum WrittenShape {
     Addressed { columns: usize, classes: usize, network: Option<Box<WrittenShape>>, sums: usize },
 }
 
-/// The parts of a sum that a model of two views reads: how many classes, and how many features; a constant stands between them.
+/// The parts of a sum that a model of two views reads: how many classes, and how many features; a constant stands
+/// between them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WrittenSum {

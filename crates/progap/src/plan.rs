@@ -1,5 +1,5 @@
-//! How much noise: settings and public sizes in, queries with their noise out. The one plan that training, `progap account`,
-//! experiments, audits and `verify` have in common.
+//! How much noise: settings and public sizes in, queries with their noise out. The one plan that training, `progap
+//! account`, experiments, audits and `verify` have in common.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -30,8 +30,8 @@ pub struct Response {
 pub struct Plan {
     /// The unit; `None` at level none.
     pub unit: Option<Unit>,
-    /// The largest change of an aggregate by one record, for messages of norm 1; of a count of votes, or of one touched term, where
-    /// that is what is asked.
+    /// The largest change of an aggregate by one record, for messages of norm 1; of a count of votes, or of one touched
+    /// term, where that is what is asked.
     pub sensitivity: f64,
     /// The noise that was found: by what the noise of [`asked`] is multiplied; 0 where there is none to multiply.
     pub multiplier: f64,
@@ -63,13 +63,15 @@ pub struct Plan {
 
 const NO_EPSILON: ErrorKind = ErrorKind::Contradiction(Cow::Borrowed("a private level needs an epsilon"));
 
-/// The delta of the paper ([`DeltaRule::Published`](crate::settings::DeltaRule)): one over the power of ten with as many zeros as the number of units has digits.
+/// The delta of the paper ([`DeltaRule::Published`](crate::settings::DeltaRule)): one over the power of ten with as
+/// many zeros as the number of units has digits.
 pub fn automatic_delta(units: usize) -> f64 {
     10f64.powi(-(units.max(1).to_string().len() as i32))
 }
 
-/// Everything that a run asks of private data, with noise as large as the sensitivity of each query: [`Plan::new`] looks for what to
-/// multiply it by. Where noise cannot be multiplied, as in a randomised response, it is that of the settings' epsilon.
+/// Everything that a run asks of private data, with noise as large as the sensitivity of each query: [`Plan::new`]
+/// looks for what to multiply it by. Where noise cannot be multiplied, as in a randomised response, it is that of the
+/// settings' epsilon.
 ///
 /// # Errors
 /// Settings that contradict each other or the sizes.
@@ -331,11 +333,13 @@ fn ask(queries: &mut Queries, query: &QuerySpec, settings: &Settings, sizes: Pub
             let step = Event::gaussian(noise, moved)?.poisson_sampled(batches.rate())?;
             queries.add(vault::gradient_sum(step), batches.steps());
         }
-        // `floor(epochs * N / B)` noisy sums over B of the N training nodes' terms, drawn uniformly without replacement.
+        // `floor(epochs * N / B)` noisy sums over B of the N training nodes' terms, drawn uniformly without
+        // replacement.
         //
-        // Proof definition: a term is a gradient clipped to C that reads the node's own record and the records of its senders; every node
-        // sends to at most D others, chosen from its own record. So a record touches its own term and at most D others, and moves each
-        // from one clipped gradient to any other, by at most 2C (docs/proofs/subgraph-batches.md).
+        // Proof definition: a term is a gradient clipped to C that reads the node's own record and the records of its
+        // senders; every node sends to at most D others, chosen from its own record. So a record touches its own term
+        // and at most D others, and moves each from one clipped gradient to any other, by at most 2C
+        // (docs/proofs/subgraph-batches.md).
         QueryKind::SubgraphGradient => {
             let batches = Batches::new(settings, sizes)?;
             let (terms, population) = (max_terms(settings, sizes.train_nodes), sizes.train_nodes as u64);

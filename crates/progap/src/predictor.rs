@@ -1,5 +1,5 @@
-//! The predictor: models, each with what it reads, and the kept aggregates. No edge is read, and no settings: shapes travel
-//! with the parameters.
+//! The predictor: models, each with what it reads, and the kept aggregates. No edge is read, and no settings: shapes
+//! travel with the parameters.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -235,8 +235,8 @@ impl Predictor {
         prefix(at, self.links.len())
     }
 
-    /// Opens what [`Predictor::write`] wrote, for rows of this many columns, classes and nodes. `read_file` gives a file's content, or
-    /// nothing where the data owner kept it back; `name` that of the `number`-th aggregate.
+    /// Opens what [`Predictor::write`] wrote, for rows of this many columns, classes and nodes. `read_file` gives a
+    /// file's content, or nothing where the data owner kept it back; `name` that of the `number`-th aggregate.
     pub fn open(
         folder: &Path,
         read_file: &dyn Fn(&str) -> Result<Option<Buffer<u8>>>,

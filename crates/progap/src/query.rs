@@ -1,7 +1,7 @@
 //! Queries of private data, each with a name, a purpose in words, and the event that accountants read.
 //!
-//! The plan of a run lists them before anything is asked, the vault records them as they are asked, the statement shows them,
-//! and `verify` compares the two lists.
+//! The plan of a run lists them before anything is asked, the vault records them as they are asked, the statement shows
+//! them, and `verify` compares the two lists.
 
 use progap_privacy::Event;
 use serde::{Deserialize, Serialize};
@@ -163,7 +163,8 @@ impl Queries {
         self.iter().map(|(query, _)| query).find(|query| query.name == name)
     }
 
-    /// Takes off as many queries as are wanted, the first that match, and says what the last of them was; none where there are fewer.
+    /// Takes off as many queries as are wanted, the first that match, and says what the last of them was; none where
+    /// there are fewer.
     pub(crate) fn take(&mut self, times: u64, matches: impl Fn(&Query) -> bool) -> Option<Query> {
         let (mut wanted, mut last) = (times, None);
         let mut left = self.0.clone();

@@ -9,9 +9,9 @@ use crate::addressed::Addressed;
 use crate::scratch::Scratch;
 use crate::{Error, Result};
 
-/// The largest magnitude of a feature that training can work with: beyond it squares and sums overflow. Where features are public a
-/// larger one is refused with its place; where they are private each value is brought within it by itself, because a
-/// refusal would tell of it.
+/// The largest magnitude of a feature that training can work with: beyond it squares and sums overflow. Where features
+/// are public a larger one is refused with its place; where they are private each value is brought within it by itself,
+/// because a refusal would tell of it.
 pub(crate) const LARGEST_FEATURE: f32 = 1e12;
 
 /// How many nodes' messages are made at a time: enough for many cores, few beside the graph.
@@ -65,8 +65,8 @@ pub enum Message<'a> {
     },
     /// An input as it is: 0 for the rows, then the aggregates.
     Input(usize),
-    /// The node's class as far as it is known, centred: the label of a training node, else, also where there is no label, the
-    /// probabilities that a network gives.
+    /// The node's class as far as it is known, centred: the label of a training node, else, also where there is no
+    /// label, the probabilities that a network gives.
     Class {
         /// The network that knows the inputs so far.
         network: &'a Network,
@@ -76,7 +76,8 @@ pub enum Message<'a> {
         /// The model that knows the rows and the sums so far.
         model: &'a Addressed,
     },
-    /// A message that a method makes of public rows and of what left the vault before. Not at node level, where rows are private.
+    /// A message that a method makes of public rows and of what left the vault before. Not at node level, where rows
+    /// are private.
     Made {
         /// The function that makes it.
         maker: Maker<'a>,
@@ -87,7 +88,8 @@ pub enum Message<'a> {
     },
 }
 
-/// Makes the messages of a block of nodes, row after row: asked once for each block, so that they need not all be there at once.
+/// Makes the messages of a block of nodes, row after row: asked once for each block, so that they need not all be there
+/// at once.
 #[derive(Clone, Copy)]
 pub struct Maker<'a>(pub &'a dyn Fn(Range<usize>) -> Result<Vec<f32>>);
 
@@ -167,7 +169,8 @@ impl Rows {
         Ok(Rows { features, ..self.clone() })
     }
 
-    /// The class of each node, or that it has none ([`progap_graph::UNLABELLED`]): such a node is in no part of the split.
+    /// The class of each node, or that it has none ([`progap_graph::UNLABELLED`]): such a node is in no part of the
+    /// split.
     pub fn labels(&self) -> &[u32] {
         &self.labels
     }

@@ -266,8 +266,8 @@ fn gradients_that_are_not_clipped_are_found() {
     }
 }
 
-/// Three queries, of which two have the same noise: whichever two, in every unit. The answers to three queries with noise of
-/// their own pass; an accusation has probability at most 0.001 each, 0.005 in all.
+/// Three queries, of which two have the same noise: whichever two, in every unit. The answers to three queries with
+/// noise of their own pass; an accusation has probability at most 0.001 each, 0.005 in all.
 #[test]
 fn noise_shared_by_any_two_queries_is_found() {
     for (settings, _) in UNITS.iter() {
@@ -303,7 +303,8 @@ fn noise_shared_by_any_two_queries_is_found() {
     }
 }
 
-/// For any two of sixteen queries about half of all nodes send opposite messages: 10,000 nodes, six standard deviations.
+/// For any two of sixteen queries about half of all nodes send opposite messages: 10,000 nodes, six standard
+/// deviations.
 #[test]
 fn any_two_queries_are_told_apart_by_signs() {
     for one in 0..16 {
@@ -315,8 +316,8 @@ fn any_two_queries_are_told_apart_by_signs() {
     }
 }
 
-/// A vault that lets nodes hear themselves: their own features are in their own row, which no bound covers. Canaries that
-/// only change edges would not see it.
+/// A vault that lets nodes hear themselves: their own features are in their own row, which no bound covers. Canaries
+/// that only change edges would not see it.
 #[test]
 fn records_that_hear_themselves_are_found() {
     for (settings, honest) in UNITS.iter().filter(|(settings, _)| settings.level == Level::Node) {
@@ -378,8 +379,9 @@ fn audit_response(claimed: &Settings, honest: &Plan, used: (&Settings, &Plan)) -
     evaluate(&trials, CONFIDENCE).expect("findings")
 }
 
-/// Edges and undirected edges through a noisy graph: honest answers pass, at any density and close to the claim; answers at twice
-/// the epsilon, or by a fifth more, do not, nor do undirected edges of which each direction is answered for itself.
+/// Edges and undirected edges through a noisy graph: honest answers pass, at any density and close to the claim;
+/// answers at twice the epsilon, or by a fifth more, do not, nor do undirected edges of which each direction is
+/// answered for itself.
 #[test]
 fn weak_randomised_response_is_found() {
     for undirected in [false, true] {
@@ -401,8 +403,8 @@ fn weak_randomised_response_is_found() {
     }
 }
 
-/// Edges and undirected edges through counts of votes: honest counts pass; with half the noise, with none, with noise that both counts
-/// share, or with noise for a directed edge where undirected edges are protected they do not.
+/// Edges and undirected edges through counts of votes: honest counts pass; with half the noise, with none, with noise
+/// that both counts share, or with noise for a directed edge where undirected edges are protected they do not.
 #[test]
 fn weak_laplace_noise_is_found() {
     use progap::internals::audit::votes::{Voters, ask_vault};
@@ -446,8 +448,8 @@ fn weak_laplace_noise_is_found() {
     }
 }
 
-/// Records through a sum of gradients over nodes with their senders: an honest sum passes, close to the claim; with a fifth
-/// less noise, with noise for one node only, or without a bound on receivers it does not.
+/// Records through a sum of gradients over nodes with their senders: an honest sum passes, close to the claim; with a
+/// fifth less noise, with noise for one node only, or without a bound on receivers it does not.
 #[test]
 fn weak_noise_on_subgraph_gradients_is_found() {
     let usual = Settings::of(MethodKind::DpGnn, Level::Node);
@@ -473,8 +475,8 @@ fn weak_noise_on_subgraph_gradients_is_found() {
     assert!(refuted(&audit(16, &unbounded, &honest)));
 }
 
-/// Copies of the hub graph: everyone in U (40) is joined to everyone in W (4), and the canary is a hub joined to all of U,
-/// with the edges back or without them.
+/// Copies of the hub graph: everyone in U (40) is joined to everyone in W (4), and the canary is a hub joined to all of
+/// U, with the edges back or without them.
 fn hubs(copies: usize, edges_back: bool) -> World {
     let (n, d) = (40u32, 4u32);
     let size = n + d + 1;
@@ -494,7 +496,8 @@ fn hubs(copies: usize, edges_back: bool) -> World {
         canaries.push(Canary { edges, watched: ws.map(|w| (hub, w)).collect() });
     }
     let messages = (0..copies as u32 * size).map(|node| if node % size == 0 { -1.0 } else { 1.0 }).collect();
-    // In W everyone hears 40 without the hub, 32 with it, in expectation; in the mean of four rows over sqrt 4, twice that.
+    // In W everyone hears 40 without the hub, 32 with it, in expectation; in the mean of four rows over sqrt 4, twice
+    // that.
     let threshold = -0.5 * f64::from(n + n * d / (d + 1)) * f64::from(d).sqrt();
     World { width: 1, messages, fixed, canaries, records: false, threshold }
 }
@@ -517,8 +520,8 @@ fn addressed() -> (Settings, Plan) {
     (settings.clone(), plan(&settings))
 }
 
-/// Sums to weighed receivers, both tables: honest ones pass, and what is planted is found. An accusation of the honest ones has probability
-/// at most 0.005.
+/// Sums to weighed receivers, both tables: honest ones pass, and what is planted is found. An accusation of the honest
+/// ones has probability at most 0.005.
 #[test]
 fn addressed_sums_and_tables_pass_and_planted_faults_are_found() {
     let (settings, honest) = addressed();

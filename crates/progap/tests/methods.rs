@@ -92,8 +92,8 @@ fn accuracy(settings: &Settings) -> f64 {
     train(settings, &folder).expect("trained").metrics.test_accuracy
 }
 
-/// Without noise a private method is about as good as its twin without privacy, and with nothing but noise no better than
-/// a model that knows the features alone.
+/// Without noise a private method is about as good as its twin without privacy, and with nothing but noise no better
+/// than a model that knows the features alone.
 #[test]
 fn private_methods_lie_between_features_only_and_their_twins() {
     // Trained to the end, so that it is the best that features can give.
@@ -123,16 +123,16 @@ fn private_methods_lie_between_features_only_and_their_twins() {
             println!("{what}");
             assert!(quiet > open - 0.08, "no noise, no loss: {what}");
             assert!(loud < features_only + 0.06, "all noise, no gain: {what}");
-            // Where rows are public, noise on the graph leaves the features as they are; but lpgnet reads them through logits alone,
-            // beside counts that are all noise here.
+            // Where rows are public, noise on the graph leaves the features as they are; but lpgnet reads them through
+            // logits alone, beside counts that are all noise here.
             let drowned = level == Level::Node || entry.method == MethodKind::Lpgnet;
             assert!(drowned || loud > features_only - 0.12, "features remain: {what}");
         }
     }
 }
 
-/// Whatever is asked more often or of more records needs at least as much noise for the same epsilon, and the same noise twice
-/// costs at least as much as once.
+/// Whatever is asked more often or of more records needs at least as much noise for the same epsilon, and the same
+/// noise twice costs at least as much as once.
 #[test]
 fn asking_more_never_costs_less() {
     let sizes = PublicFacts::stated([(Size::Edges, 100_000), (Size::TrainNodes, 2_000)]);
@@ -216,8 +216,8 @@ fn lpgnet_protects_edges_and_undirected_edges_with_a_delta_of_zero() {
     );
 }
 
-/// The share of edges that stay and of others that appear, within 6.2 standard deviations of what the response promises:
-/// each fails by chance less than once in 10^9.
+/// The share of edges that stay and of others that appear, within 6.2 standard deviations of what the response
+/// promises: each fails by chance less than once in 10^9.
 #[test]
 fn the_noisy_graph_has_the_rates_of_its_response() {
     use progap::internals::{NoisyGraph, Vault};

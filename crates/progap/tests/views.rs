@@ -44,7 +44,8 @@ fn a_release_is_whole_at_both_levels() {
                 (bytes.len() - 128) / 4 / 2000
             })
             .collect();
-        // A number for each class and a constant; of a table features beside them in two hops, or in the last sum alone.
+        // A number for each class and a constant; of a table features beside them in two hops, or in the last sum
+        // alone.
         let columns = network().features().columns();
         match level {
             Level::None => {
@@ -84,7 +85,8 @@ fn stopped_and_resumed_ends_in_the_same_bits() {
     stopped_and_resumed_on(&neighbours_features(), &settings(Level::Edge), &[1, 2]);
 }
 
-/// 3,000 nodes with ten partners each; a class is the sign of the sum of the partners' first column, and nothing of it shows in the node's own row.
+/// 3,000 nodes with ten partners each; a class is the sign of the sum of the partners' first column, and nothing of it
+/// shows in the node's own row.
 fn neighbours_features() -> Dataset {
     let mut state = 5u64;
     let mut draw = || {
@@ -124,7 +126,8 @@ fn neighbours_features() -> Dataset {
     .expect("data")
 }
 
-/// Where classes of neighbours say nothing, their features are sent; what is released is whole, and predicts what was measured.
+/// Where classes of neighbours say nothing, their features are sent; what is released is whole, and predicts what was
+/// measured.
 #[test]
 fn the_features_of_neighbours_are_found() {
     let data = neighbours_features();
@@ -171,7 +174,8 @@ fn few_labels_go_farther() {
     }
 }
 
-/// 2,000 bags of words, 100 of them labelled, and no edge that tells anything: each class has words of its own, most of which no labelled bag has.
+/// 2,000 bags of words, 100 of them labelled, and no edge that tells anything: each class has words of its own, most of
+/// which no labelled bag has.
 fn bags(dense: bool) -> Dataset {
     const WORDS: usize = 1800;
     let mut state = 1u64;
@@ -215,7 +219,8 @@ fn bags(dense: bool) -> Dataset {
     Dataset::new(parts).expect("data")
 }
 
-/// Bags that are alike tell of one another, which is only looked for where rows are sparse; and predictions need nothing but a row.
+/// Bags that are alike tell of one another, which is only looked for where rows are sparse; and predictions need
+/// nothing but a row.
 #[test]
 fn rows_that_are_alike_help_the_features() {
     let accuracy = |dense: bool| {

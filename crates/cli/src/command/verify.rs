@@ -9,7 +9,8 @@ use progap::signature::PublicKey;
 use super::Outcome;
 use crate::ui;
 
-/// Check a release: files, sizes, accuracies, the list of queries, delta by its rule, epsilon by two accountants, and who signed it
+/// Check a release: files, sizes, accuracies, the list of queries, delta by its rule, epsilon by two accountants, and
+/// who signed it
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -25,7 +25,8 @@ const BLOCK: usize = 256;
 pub enum Evidence<'a> {
     /// The class itself.
     Labels(&'a [u32]),
-    /// How likely what is known of the row would be in each class, up to a factor for each row: a row of classes for each.
+    /// How likely what is known of the row would be in each class, up to a factor for each row: a row of classes for
+    /// each.
     Likelihoods(&'a [f32]),
     /// How probable each class is, as someone else says: a row of classes for each, which adds up to one.
     Targets(&'a [f32]),
@@ -48,7 +49,8 @@ pub struct Task<'a> {
     pub towards: &'a [f32],
     /// The most steps.
     pub iterations: usize,
-    /// The search ends where no partial derivative is larger than this. Far from the optimum that is a regulariser of its own.
+    /// The search ends where no partial derivative is larger than this. Far from the optimum that is a regulariser of
+    /// its own.
     pub tolerance: f64,
     /// Where the initial values of a hidden layer come from.
     pub seed: u64,
@@ -59,8 +61,9 @@ pub struct Task<'a> {
 pub struct Start(Vec<f64>);
 
 impl Design {
-    /// The model that minimises the mean over the rows of `-log Σ_c evidence_c p_c(x)`, plus the penalty. With labels that is the
-    /// cross-entropy, and with targets it is the cross-entropy in their mean, `-Σ_c target_c log p_c(x)`; with likelihoods of a second view of each row it is the likelihood of that view given this one, whose minimum
+    /// The model that minimises the mean over the rows of `-log Σ_c evidence_c p_c(x)`, plus the penalty. With labels
+    /// that is the cross-entropy, and with targets it is the cross-entropy in their mean, `-Σ_c target_c log p_c(x)`;
+    /// with likelihoods of a second view of each row it is the likelihood of that view given this one, whose minimum
     /// does not confuse classes that the second view confuses.
     ///
     /// The same on any number of threads.
@@ -68,8 +71,8 @@ impl Design {
         self.fit_together(task, start, None)
     }
 
-    /// As [`Design::fit`], by several processes that all have these rows and this task: each works on its part of the chunks, and all of
-    /// them fold the sums of all chunks in one order, so that the model has the bits of one process.
+    /// As [`Design::fit`], by several processes that all have these rows and this task: each works on its part of the
+    /// chunks, and all of them fold the sums of all chunks in one order, so that the model has the bits of one process.
     ///
     /// # Errors
     /// As [`Design::fit`]; a process that is gone.

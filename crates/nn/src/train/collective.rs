@@ -1,5 +1,5 @@
-//! Batches whose rows lie in several processes. Each process works on whole chunks of the batch, the parts of all chunks come
-//! together, and every process folds them in the one order: the bits are those of one process.
+//! Batches whose rows lie in several processes. Each process works on whole chunks of the batch, the parts of all
+//! chunks come together, and every process folds them in the one order: the bits are those of one process.
 
 use crate::error::{Error, Result};
 

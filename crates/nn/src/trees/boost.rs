@@ -44,8 +44,9 @@ pub struct CrossFitted {
     pub log_loss: f64,
 }
 
-/// Trees of all rows, beginning with given logits; their number is the one at which trees of all parts but one know the rows of that one
-/// best. A row belongs to the part of its place modulo the number of parts. None where no tree lowers the loss.
+/// Trees of all rows, beginning with given logits; their number is the one at which trees of all parts but one know the
+/// rows of that one best. A row belongs to the part of its place modulo the number of parts. None where no tree lowers
+/// the loss.
 ///
 /// # Errors
 /// Lists that do not fit the table, and labels that are no class.

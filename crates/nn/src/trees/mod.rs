@@ -1,15 +1,17 @@
 //! Boosted trees that add to logits: for tables in which classes depend on thresholds and products of columns.
 //!
-//! A tree asks of a row `x_j <= t` until it stands at a leaf, whose values, one for each class, are added to the row's logits:
+//! A tree asks of a row `x_j <= t` until it stands at a leaf, whose values, one for each class, are added to the row's
+//! logits:
 //!
 //! ```text
 //! logits(x) = start(x) + sum over trees of leaf(x)
 //! ```
 //!
-//! Each tree is one Newton step on the cross-entropy from where those before it ended (Friedman 2001, Chen and Guestrin 2016): with the
-//! gradients `g` and second derivatives `h` of its rows a leaf has the values `-rate * sum g / (sum h + LAMBDA)`, and it is split where
-//! `sum over both sides of (sum g)^2 / (sum h + LAMBDA)` grows most. Columns are cut into bins first ([`Table`]), so that a split is found in sums
-//! over bins. Every such sum is made by one thread in the order of the rows: the same bits on any number of threads.
+//! Each tree is one Newton step on the cross-entropy from where those before it ended (Friedman 2001, Chen and Guestrin
+//! 2016): with the gradients `g` and second derivatives `h` of its rows a leaf has the values `-rate * sum g / (sum h +
+//! LAMBDA)`, and it is split where `sum over both sides of (sum g)^2 / (sum h + LAMBDA)` grows most. Columns are cut
+//! into bins first ([`Table`]), so that a split is found in sums over bins. Every such sum is made by one thread in the
+//! order of the rows: the same bits on any number of threads.
 //!
 //! [`cross_fitted`] chooses the number of trees by parts of the rows that are left out in turn, and gives what is said of each row by trees that
 //! did not see it.
@@ -112,8 +114,9 @@ impl Trees {
         }
     }
 
-    /// All trees as tensors by name: `roots`, the first node of each tree; `nodes`, for each node its column (-1 at a leaf), its threshold and
-    /// the place of its left child, before that of the right one; and `values`, the logits of each leaf.
+    /// All trees as tensors by name: `roots`, the first node of each tree; `nodes`, for each node its column (-1 at a
+    /// leaf), its threshold and the place of its left child, before that of the right one; and `values`, the logits of
+    /// each leaf.
     pub fn state(&self) -> Vec<(&'static str, Vec<usize>, Vec<f32>)> {
         let column = |node: &Node| node.column.map_or(-1.0, |column| column as f32);
         let nodes = self.nodes.iter().flat_map(|node| [column(node), node.threshold, node.left as f32]);

@@ -30,7 +30,8 @@ pub struct Baselines {
     /// Multinomial logistic regression on the features of 65,536 training nodes at most; absent on data that is too
     /// large for it.
     pub logistic_regression: Option<Scores>,
-    /// Boosted trees on the features; absent where there are more than 128 columns or 16 classes, or too few nodes for any tree.
+    /// Boosted trees on the features; absent where there are more than 128 columns or 16 classes, or too few nodes for
+    /// any tree.
     pub boosted_trees: Option<Scores>,
 }
 

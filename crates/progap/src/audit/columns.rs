@@ -19,8 +19,9 @@ fn value(canary: usize) -> f64 {
     1.5 * 2f64.powi(canary as i32 - AT_ONCE as i32 / 2)
 }
 
-/// Asks a mechanism for counts of one column, as often as coins need it: a canary that is in stands beside a node whose value is 0, so
-/// that it is in a bin of values and in one of differences. What a canary moves is the sum of both, over the root of two.
+/// Asks a mechanism for counts of one column, as often as coins need it: a canary that is in stands beside a node whose
+/// value is 0, so that it is in a bin of values and in one of differences. What a canary moves is the sum of both, over
+/// the root of two.
 ///
 /// # Errors
 /// Errors of the mechanism.
@@ -89,7 +90,8 @@ mod tests {
     const SIZES: PublicFacts =
         PublicFacts { train_nodes: 500, nodes: 500, columns: 2, classes: 1, ..PublicFacts::EXAMPLE };
 
-    /// Honest counts pass, close to the claim; with less noise, or with noise for one of the two bins of a record, they do not.
+    /// Honest counts pass, close to the claim; with less noise, or with noise for one of the two bins of a record, they
+    /// do not.
     #[test]
     fn weak_noise_on_counts_of_values_is_found() {
         let settings = Settings {

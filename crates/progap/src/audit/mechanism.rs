@@ -144,9 +144,9 @@ impl World {
     }
 }
 
-/// Whether a node sends its message or the negative of it in a round: signs of a Walsh matrix, with one row of it for each
-/// node. For any two rounds half of all nodes send opposite messages, so that noise which both rounds share cancels for
-/// them while the messages add up.
+/// Whether a node sends its message or the negative of it in a round: signs of a Walsh matrix, with one row of it for
+/// each node. For any two rounds half of all nodes send opposite messages, so that noise which both rounds share
+/// cancels for them while the messages add up.
 pub fn sign(node: usize, round: usize) -> f32 {
     // Any mixture of a node's bits will do: senders of canaries are numbered in steps.
     let row = (node as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -173,8 +173,8 @@ impl Answers<'_> {
         Evidence { scores, coins: self.coins.clone(), threshold: self.world.threshold }
     }
 
-    /// Two answers alone, from the canaries that were sent with opposite signs in them: certain, where both have the same
-    /// noise.
+    /// Two answers alone, from the canaries that were sent with opposite signs in them: certain, where both have the
+    /// same noise.
     pub fn pair(&self, one: usize, other: usize) -> Evidence {
         let opposite = |&(sender, _): &(u32, u32)| sign(sender as usize, one) != sign(sender as usize, other);
         let of = |at: usize| self.world.canaries[at].watched.iter().all(opposite);
@@ -187,8 +187,8 @@ impl Answers<'_> {
         }
     }
 
-    /// The senders' own rows, in which nothing of their records may be: what a node knows of itself it does not hear. Only
-    /// where canaries are records.
+    /// The senders' own rows, in which nothing of their records may be: what a node knows of itself it does not hear.
+    /// Only where canaries are records.
     pub fn own_rows(&self) -> Option<Evidence> {
         let scale = (self.rounds as f64).sqrt();
         let scores: Vec<f64> = self.own.iter().map(|own| own.iter().sum::<f64>() / scale).collect();
@@ -398,7 +398,8 @@ pub(super) fn unit_in_words(settings: &Settings) -> &'static str {
     }
 }
 
-/// Canaries for sums of gradients: records with a feature of their own, so that each moves a weight that no other moves.
+/// Canaries for sums of gradients: records with a feature of their own, so that each moves a weight that no other
+/// moves.
 #[derive(Debug)]
 pub struct Gradients {
     network: Network,

@@ -58,7 +58,8 @@ pub(crate) struct AuditTarget<'t> {
 pub struct Auditor<'a> {
     /// The data set, with its split.
     pub dataset: &'a Dataset,
-    /// The settings, as [`resolve`](crate::settings::resolve) gives them. With a seed, coins, noise and so the results are the same every time.
+    /// The settings, as [`resolve`](crate::settings::resolve) gives them. With a seed, coins, noise and so the results
+    /// are the same every time.
     pub settings: &'a Settings,
     /// How many canaries; where not given, as many as are worth their time.
     pub canaries: Option<usize>,

@@ -16,7 +16,8 @@ const CANARIES: usize = 100_000;
 /// In a sparse graph one of this many possible edges is a canary; the others are not there.
 const SPARSE: usize = 10;
 
-/// Nodes and the possible edges among them that are canaries; where undirected edges are protected, both directions of each.
+/// Nodes and the possible edges among them that are canaries; where undirected edges are protected, both directions of
+/// each.
 #[derive(Debug, Clone)]
 pub struct Pairs {
     nodes: usize,
@@ -25,8 +26,8 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// This many canaries, every `spread`-th possible edge. With a spread of one half of all bits are set, where the answer
-    /// tells the most; with a larger one the graph is sparse, as real ones are.
+    /// This many canaries, every `spread`-th possible edge. With a spread of one half of all bits are set, where the
+    /// answer tells the most; with a larger one the graph is sparse, as real ones are.
     pub fn new(settings: &Settings, canaries: usize, spread: usize) -> Pairs {
         let undirected = settings.undirected;
         let possible = |nodes: usize| nodes * (nodes - 1) / if undirected { 2 } else { 1 };
@@ -73,7 +74,8 @@ pub fn response_claim(plan: &Plan) -> Result<Claim> {
     Ok(Claim::pure(response.epsilon))
 }
 
-/// Audits the noisy graph of a run with these settings and this noise: where half of all edges are there, and where few are.
+/// Audits the noisy graph of a run with these settings and this noise: where half of all edges are there, and where few
+/// are.
 ///
 /// # Errors
 /// Settings that contradict each other.

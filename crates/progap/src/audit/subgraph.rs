@@ -1,4 +1,5 @@
-//! Canaries for sums of gradients over nodes with their senders: records that turn the gradient of every node they reach.
+//! Canaries for sums of gradients over nodes with their senders: records that turn the gradient of every node they
+//! reach.
 
 use progap_graph::{Dataset, Features, Graph, Part};
 use progap_nn::{Batch, Neighbours, Norm, Sage, SageArchitecture, sage_clipped_sum};
@@ -15,8 +16,8 @@ use crate::vault::{Rows, SubgraphGradient};
 use crate::{Error, Result};
 
 /// Records, each with a feature of its own and the same number of receivers, which have none. By a coin the feature is
-/// large or as large below zero, so that the gradients of the record and of all its receivers point one way or the other
-/// along one weight, which nothing else moves: the largest change that the proof allows.
+/// large or as large below zero, so that the gradients of the record and of all its receivers point one way or the
+/// other along one weight, which nothing else moves: the largest change that the proof allows.
 #[derive(Debug)]
 pub struct Subgraphs {
     sage: Sage,
@@ -35,8 +36,8 @@ impl Subgraphs {
         let canaries = canaries.max(2);
         let shape = SageArchitecture { hidden: 1, convolutions: 1, ..SageArchitecture::new(canaries, 2) };
         let mut sage = Sage::new(SageArchitecture { norm: Norm::None, normalise: false, ..shape }, 1)?;
-        // The weights of the features come first. They are zero, so that the slopes behind them are the same for every record; and
-        // these slopes have one sign for what a node hears and for its own row.
+        // The weights of the features come first. They are zero, so that the slopes behind them are the same for every
+        // record; and these slopes have one sign for what a node hears and for its own row.
         let (features, others) = sage.parameters_mut().split_at_mut(canaries);
         features.fill(0.0);
         others.iter_mut().for_each(|weight| *weight = weight.abs());

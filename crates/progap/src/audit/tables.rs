@@ -1,4 +1,5 @@
-//! Canaries for noisy tables: records with a class of their own, so that each moves a row of the table that no other moves.
+//! Canaries for noisy tables: records with a class of their own, so that each moves a row of the table that no other
+//! moves.
 
 use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, Split};
 use progap_privacy::noise::{AnySource, Randomness};
@@ -84,7 +85,8 @@ impl Tables {
         Ok(Table { values, width: WIDTH })
     }
 
-    /// Asks a mechanism once for a table of the canaries that coins choose: a row for each class, of which the first columns are read.
+    /// Asks a mechanism once for a table of the canaries that coins choose: a row for each class, of which the first
+    /// columns are read.
     ///
     /// # Errors
     /// Errors of the mechanism.

@@ -17,7 +17,8 @@ const CANARIES: usize = 100_000;
 /// The classes of the canaries' world.
 const CLASSES: usize = 2;
 
-/// Pairs of nodes, with an edge from the first to the second where a coin says so; where undirected edges are protected, both directions.
+/// Pairs of nodes, with an edge from the first to the second where a coin says so; where undirected edges are
+/// protected, both directions.
 #[derive(Debug, Clone, Copy)]
 pub struct Voters {
     canaries: usize,

@@ -35,8 +35,8 @@ pub fn default_method(level: Level) -> MethodKind {
 /// Settings at node level of networks that are trained in batches.
 pub(crate) const OF_BATCHES: [&str; 4] = ["hidden", "batch_size", "clip", "gradient_noise_ratio"];
 
-/// The method where none is asked for: the recommended one, or that with label messages where a setting is asked for, by name,
-/// that only its networks have.
+/// The method where none is asked for: the recommended one, or that with label messages where a setting is asked for,
+/// by name, that only its networks have.
 pub(crate) fn method_for(level: Level, asked: &[&str]) -> MethodKind {
     let usual = default_method(level);
     let foreign = |name: &&str| {

@@ -36,8 +36,8 @@ pub struct State {
 
 /// Where a run keeps what it must not lose.
 pub trait CheckpointStore {
-    /// Keeps an aggregate for ever, and the key that the run goes on with, the one before it forgotten; both are on disk when this
-    /// returns.
+    /// Keeps an aggregate for ever, and the key that the run goes on with, the one before it forgotten; both are on
+    /// disk when this returns.
     fn keep_aggregate(
         &mut self,
         number: usize,

@@ -65,8 +65,8 @@ impl Method for DpGnn {
         }
     }
 
-    /// A term of a gradient is clipped to C, so that a record moves each that it touches, from one clipped gradient to any other, by at
-    /// most 2C.
+    /// A term of a gradient is clipped to C, so that a record moves each that it touches, from one clipped gradient to
+    /// any other, by at most 2C.
     fn program(&self, settings: &Settings, sizes: PublicFacts, _: Option<&Choice>) -> Program {
         let gradient = QuerySpec::of_kind(QueryKind::SubgraphGradient, 2.0 * settings.clip);
         Program::new(settings, [sage::stage(settings, sizes, 1).after([gradient])])

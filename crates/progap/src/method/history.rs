@@ -48,13 +48,15 @@ pub struct StageScore {
     /// The metric that was asked for, on the same nodes; absent where that is the log loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// By how much the log loss can be smaller than that of the features by chance: one standard error of the difference.
+    /// By how much the log loss can be smaller than that of the features by chance: one standard error of the
+    /// difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standard_error: Option<f64>,
     /// How similar the classes of neighbours are at most, from 0 for not at all to 1, as the first noisy sums tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub similarity: Option<f64>,
-    /// The model of a table that was kept: of the features, or of what combines them with the sums. Absent where linear ones alone are tried.
+    /// The model of a table that was kept: of the features, or of what combines them with the sums. Absent where linear
+    /// ones alone are tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<TableForm>,
     /// Of the features alone: the columns of a message that carries features; 0 where none can be sent.
@@ -105,7 +107,8 @@ impl TableForm {
     }
 }
 
-/// What was tried for the features and sent in each sum, and what each was worth on nodes held out; nothing where no stages are compared.
+/// What was tried for the features and sent in each sum, and what each was worth on nodes held out; nothing where no
+/// stages are compared.
 pub fn worth(history: &[EpochRecord], choice: Option<&Choice>) -> Vec<String> {
     let scores: Vec<StageScore> = history.iter().filter_map(|record| record.stage_score).collect();
     let ([alone, stages @ ..], Some(choice)) = (&scores[..], choice) else { return vec![] };
@@ -154,8 +157,8 @@ fn is_zero(number: &usize) -> bool {
 /// A loss that falls by less than this share is as good as flat.
 const FLAT: f64 = 0.005;
 
-/// Whether the loss of a stage has stopped falling: over the last `epochs` epochs it fell by less than one in two hundred. Never where
-/// losses are not known, or for no epochs.
+/// Whether the loss of a stage has stopped falling: over the last `epochs` epochs it fell by less than one in two
+/// hundred. Never where losses are not known, or for no epochs.
 pub(crate) fn is_flat(history: &[EpochRecord], stage: usize, epochs: usize) -> bool {
     if epochs == 0 {
         return false;
@@ -168,7 +171,8 @@ pub(crate) fn is_flat(history: &[EpochRecord], stage: usize, epochs: usize) -> b
     }
 }
 
-/// Whether this many stages have all their epochs, in order: as many as are asked for, or fewer where the loss had stopped falling.
+/// Whether this many stages have all their epochs, in order: as many as are asked for, or fewer where the loss had
+/// stopped falling.
 pub(crate) fn is_whole(
     history: &[EpochRecord],
     stages: usize,
@@ -195,8 +199,8 @@ const STILL_FALLING: f64 = 0.04;
 /// A loss below this share of what it was after the first epoch is fitted: what it still falls is learnt by heart.
 const FITTED: f64 = 0.2;
 
-/// Whether the loss was still falling when a stage ended, up to the one that is released: more epochs, or larger steps, would learn more. Not
-/// where losses are not known.
+/// Whether the loss was still falling when a stage ended, up to the one that is released: more epochs, or larger steps,
+/// would learn more. Not where losses are not known.
 pub fn has_not_settled(history: &[EpochRecord], released: usize) -> bool {
     (0..=released).any(|stage| is_still_falling(history, stage))
 }

@@ -170,7 +170,8 @@ pub(crate) fn fit(mut trainer: Trainer<'_>) -> Result<Fitted> {
     trainer.settings.method.method().fit(trainer)
 }
 
-/// What a run with these settings asks and trains, for data of these columns and classes, as far as something was chosen.
+/// What a run with these settings asks and trains, for data of these columns and classes, as far as something was
+/// chosen.
 pub(crate) fn program(
     settings: &Settings,
     (columns, classes): (usize, usize),

@@ -32,8 +32,8 @@ pub(crate) trait Objective {
     fn probabilities(&self, vault: &Vault, model: &Model, nodes: &[u32]) -> Result<Vec<f32>>;
 }
 
-/// How good a model is on the validation nodes by a metric other than the accuracy; nothing where there are none, or where the metric
-/// says nothing about them.
+/// How good a model is on the validation nodes by a metric other than the accuracy; nothing where there are none, or
+/// where the metric says nothing about them.
 pub(super) fn val_score(
     objective: &dyn Objective,
     vault: &Vault,
@@ -71,8 +71,8 @@ impl StepContext<'_> {
     }
 }
 
-/// A network over the nodes' rows and the aggregates: full batches where rows are public, noisy gradients where they are
-/// not.
+/// A network over the nodes' rows and the aggregates: full batches where rows are public, noisy gradients where they
+/// are not.
 pub(crate) struct RowObjective<'a> {
     aggregates: &'a Aggregates,
     train: Vec<u32>,
@@ -80,7 +80,8 @@ pub(crate) struct RowObjective<'a> {
     class_weights: Option<Vec<f32>>,
     /// Made for the first epoch, where rows are public.
     copies: Option<Copies>,
-    /// Where rows lie in several ranks: those that this one works on, brought together for the first epoch unless they are its own.
+    /// Where rows lie in several ranks: those that this one works on, brought together for the first epoch unless they
+    /// are its own.
     travelled: Option<Travelled>,
 }
 

@@ -1,6 +1,6 @@
-//! A run as data: the stages of a method, what each asks of private data before it is trained, and the model that it trains. The number
-//! of stages, widths, the queries with their noise, bounds on memory and files, and words are folds over it; a fit walks it
-//! ([`Walk`]), so that what is planned and what is asked cannot be different things.
+//! A run as data: the stages of a method, what each asks of private data before it is trained, and the model that it
+//! trains. The number of stages, widths, the queries with their noise, bounds on memory and files, and words are folds
+//! over it; a fit walks it ([`Walk`]), so that what is planned and what is asked cannot be different things.
 
 use progap_graph::Dataset;
 
@@ -138,8 +138,8 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// A program of these stages. What every method asks at a level where settings want it is added: maps of columns before anything
-    /// else, noisy gradients in each stage with epochs, counts of classes after the last.
+    /// A program of these stages. What every method asks at a level where settings want it is added: maps of columns
+    /// before anything else, noisy gradients in each stage with epochs, counts of classes after the last.
     pub fn new(settings: &Settings, stages: impl IntoIterator<Item = Stage>) -> Program {
         let mut stages: Vec<Stage> = stages.into_iter().collect();
         if settings.level == Level::Node {
@@ -201,13 +201,15 @@ impl Program {
         self.stages.iter().try_fold(0, |most, stage| Ok(most.max(stage.model.max_parameters()?)))
     }
 
-    /// The parameters of the last stage that a model can have: of settings at the ends of their ranges some stages are none.
+    /// The parameters of the last stage that a model can have: of settings at the ends of their ranges some stages are
+    /// none.
     pub fn largest_model(&self) -> u64 {
         let counts = self.stages.iter().rev().filter_map(|stage| stage.model.max_parameters().ok());
         counts.map(|count| count as u64).next().unwrap_or(0)
     }
 
-    /// An upper bound on the values of noise that are drawn from tables, where each stage with gradients has this many steps.
+    /// An upper bound on the values of noise that are drawn from tables, where each stage with gradients has this many
+    /// steps.
     pub fn noise_values(&self, sizes: PublicFacts, steps: u64) -> u64 {
         let values = |(stage, query): (usize, &QuerySpec)| match query.kind {
             QueryKind::Aggregation => (sizes.nodes as u64).saturating_mul(query.width as u64),

@@ -1,5 +1,5 @@
-//! The resumable training loop of every method: queries that are kept before they are used, and training that can be stopped
-//! at any moment and goes on to the same bits.
+//! The resumable training loop of every method: queries that are kept before they are used, and training that can be
+//! stopped at any moment and goes on to the same bits.
 //!
 //! A method is written as a straight line of steps: ask for an aggregate, train a model, ask for the next. When a run
 //! is resumed the method runs from its first line again, and each step that was done before returns what was kept of
@@ -105,8 +105,8 @@ impl<'r> Trainer<'r> {
         self.walk.ask(&self.program(), kind, width)
     }
 
-    /// Brings number columns to scale that nothing is declared of, where settings ask for it: by noisy counts, which are asked for before
-    /// anything else, and whose maps are kept before they are used.
+    /// Brings number columns to scale that nothing is declared of, where settings ask for it: by noisy counts, which
+    /// are asked for before anything else, and whose maps are kept before they are used.
     pub fn bring_to_scale(&mut self) -> Result<()> {
         if !asks_for_columns(self.settings) {
             return Ok(());
@@ -144,8 +144,8 @@ impl<'r> Trainer<'r> {
         Ok(())
     }
 
-    /// The next noisy aggregate in which receivers have these weights, asked for once and kept: a column for each of the message, and the
-    /// weight of the node.
+    /// The next noisy aggregate in which receivers have these weights, asked for once and kept: a column for each of
+    /// the message, and the weight of the node.
     pub fn aggregate_to(
         &mut self,
         aggregates: &mut Aggregates,
@@ -171,8 +171,8 @@ impl<'r> Trainer<'r> {
         Ok(())
     }
 
-    /// The answer of a number and a width: what was kept of it, or what the vault says, kept before it is used, and written as it comes
-    /// where it is not held in memory. `post` is applied to what left the vault, rows at a time.
+    /// The answer of a number and a width: what was kept of it, or what the vault says, kept before it is used, and
+    /// written as it comes where it is not held in memory. `post` is applied to what left the vault, rows at a time.
     pub fn answer(
         &mut self,
         (number, width): (usize, usize),
@@ -233,8 +233,8 @@ impl<'r> Trainer<'r> {
         self.train(stage, |_, model| Ok(model), |_| Ok(()), objective)
     }
 
-    /// Trains the model of a stage, from where it stands; a stage that is done is not trained again. `begin` changes a new model before
-    /// the first epoch, `ready` any before it goes on.
+    /// Trains the model of a stage, from where it stands; a stage that is done is not trained again. `begin` changes a
+    /// new model before the first epoch, `ready` any before it goes on.
     pub fn train(
         &mut self,
         stage: usize,
@@ -342,8 +342,9 @@ impl<'r> Trainer<'r> {
         Ok(())
     }
 
-    /// As [`Trainer::fit`], of private rows: after the aggregates, what is fitted asks the vault once more, for a table of this kind and width.
-    /// A run that is interrupted before the stage is kept stands at the same key as before, asks the same, and hears the same.
+    /// As [`Trainer::fit`], of private rows: after the aggregates, what is fitted asks the vault once more, for a table
+    /// of this kind and width. A run that is interrupted before the stage is kept stands at the same key as before,
+    /// asks the same, and hears the same.
     pub fn fit_to_table(
         &mut self,
         stage: usize,
@@ -430,8 +431,9 @@ impl<'r> Trainer<'r> {
         super::choose(self.settings, &self.state.history, val_nodes)
     }
 
-    /// Balances the classes of a stage that is done, where settings ask for it and labels are private: by noisy counts, which are asked
-    /// for after everything else. A run that is interrupted after it stands at the same key as before, and hears the same counts.
+    /// Balances the classes of a stage that is done, where settings ask for it and labels are private: by noisy counts,
+    /// which are asked for after everything else. A run that is interrupted after it stands at the same key as before,
+    /// and hears the same counts.
     pub fn balance(&mut self, stage: usize, objective: &dyn Objective) -> Result<()> {
         if !asks_for_counts(self.settings) {
             return Ok(());
@@ -480,7 +482,8 @@ impl<'r> Trainer<'r> {
             .collect()
     }
 
-    /// The parts that remain when all is done: the vault, the models of all stages with their history, and where the time went.
+    /// The parts that remain when all is done: the vault, the models of all stages with their history, and where the
+    /// time went.
     ///
     /// # Errors
     /// A program that was not walked to its end.

@@ -1,5 +1,5 @@
-//! Steps whose batches are drawn before they are made, so that rows of many steps travel at once. Which rows join a batch depends on the run's
-//! key and the name of the step alone.
+//! Steps whose batches are drawn before they are made, so that rows of many steps travel at once. Which rows join a
+//! batch depends on the run's key and the name of the step alone.
 
 use std::collections::VecDeque;
 

@@ -76,8 +76,8 @@ fn split_of(dataset: &Dataset) -> Result<&Split> {
     dataset.split().ok_or_else(|| Error::unsuitable("the data set has no split"))
 }
 
-/// The map of each number column, the same on all ranks. Where whole columns are looked at, each goes to one rank, which does with it what
-/// one process does.
+/// The map of each number column, the same on all ranks. Where whole columns are looked at, each goes to one rank,
+/// which does with it what one process does.
 fn maps(ranks: &Ranks, dataset: &Dataset, how: Preparation, own: Range<usize>) -> Result<Vec<Option<Map>>> {
     let numbers = dataset.numbers();
     if how != Preparation::Standardise || numbers.iter().all(|number| number.map.is_some()) {
@@ -130,8 +130,8 @@ fn received(bytes: &[u8]) -> Known {
     }
 }
 
-/// Where the nodes of each rank begin, and where the last end: by edges; at public levels, and where a stage has too many rows to
-/// bring together, only where a chunk of training rows begins.
+/// Where the nodes of each rank begin, and where the last end: by edges; at public levels, and where a stage has too
+/// many rows to bring together, only where a chunk of training rows begins.
 fn borders(dataset: &Dataset, settings: &Settings, entries: usize, ranks: usize) -> Result<Vec<usize>> {
     let split = split_of(dataset)?;
     let train = split.count(progap_graph::Part::Train);

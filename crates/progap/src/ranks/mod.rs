@@ -13,7 +13,8 @@
 //! | `traffic.rs` | what was sent, in which part of the run |
 //! | `store.rs` | a run's files, which the first rank keeps for all |
 //!
-//! Every rank runs the same lines. What they decide by is the same on all of them: settings, public sizes, and what left the vault.
+//! Every rank runs the same lines. What they decide by is the same on all of them: settings, public sizes, and what
+//! left the vault.
 
 mod ahead;
 mod data;
@@ -151,7 +152,8 @@ impl Ranks {
         Ok(all.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect())
     }
 
-    /// Refuses ranks that run another version of the program. To be asked before anything else: what follows may differ between versions.
+    /// Refuses ranks that run another version of the program. To be asked before anything else: what follows may differ
+    /// between versions.
     ///
     /// # Errors
     /// The first rank that runs another program than rank 0.

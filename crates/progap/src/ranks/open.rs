@@ -8,8 +8,8 @@ use progap_graph::{Dataset, part};
 use super::{Ranks, Sent};
 use crate::{Error, Result};
 
-/// Opens a `.progap` file that every rank can see. Each rank reads and checks the edges and features of about as many nodes as any other,
-/// and the rest of the file, which is small. `split` gives the data set a split where it has none.
+/// Opens a `.progap` file that every rank can see. Each rank reads and checks the edges and features of about as many
+/// nodes as any other, and the rest of the file, which is small. `split` gives the data set a split where it has none.
 ///
 /// # Errors
 /// A file that is not there, damaged, or another than that of rank 0.

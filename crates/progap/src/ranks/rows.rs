@@ -1,5 +1,5 @@
-//! Rows that travel: a batch is cut into chunks, and each chunk lies whole in one rank, so that its sums have the bits that they have
-//! where all rows lie together.
+//! Rows that travel: a batch is cut into chunks, and each chunk lies whole in one rank, so that its sums have the bits
+//! that they have where all rows lie together.
 
 use std::ops::Range;
 
@@ -291,7 +291,8 @@ impl Travelled {
     }
 }
 
-/// The training nodes of all ranks in the order in which one process would copy their rows: by the number of their entries.
+/// The training nodes of all ranks in the order in which one process would copy their rows: by the number of their
+/// entries.
 pub(crate) fn packed_order(part: &HeldPart, rows: &Rows) -> Result<Vec<u32>> {
     let own = part.own();
     let local = part.train.iter().filter(|&&node| own.contains(&(node as usize)));

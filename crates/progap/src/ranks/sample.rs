@@ -1,5 +1,5 @@
-//! A sample of each sender's edges where receivers lie in several ranks. The rank that has a sender chooses for it, with the bits with which
-//! one process would, and tells the others which of their edges stay.
+//! A sample of each sender's edges where receivers lie in several ranks. The rank that has a sender chooses for it,
+//! with the bits with which one process would, and tells the others which of their edges stay.
 
 use progap_graph::part::{PartGraph, Staying};
 use progap_privacy::noise::{AnySource, NotOneQuery, Stream};

@@ -1,7 +1,7 @@
 //! Exports: a release without what is for the data owner alone.
 //!
-//! An export is a release of its own. It has no folder `private/`, and no raw rows (features and labels of nodes) unless
-//! they are public and asked for. Besides the public files of a release it has:
+//! An export is a release of its own. It has no folder `private/`, and no raw rows (features and labels of nodes)
+//! unless they are public and asked for. Besides the public files of a release it has:
 //!
 //! | file | what it is |
 //! |---|---|

@@ -82,8 +82,8 @@ impl Manifest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Contents {
     pub level: Level,
-    /// The number of aggregates, also of those that only later stages read where an earlier one is released: they are part of what was
-    /// asked.
+    /// The number of aggregates, also of those that only later stages read where an earlier one is released: they are
+    /// part of what was asked.
     aggregates: usize,
     /// Whether aggregates left the vault through a mechanism: else they are private.
     pub protected: bool,
@@ -150,7 +150,8 @@ impl Listed {
         Ok(Listed { folder, public, sha256, own, opens_private, checked: Mutex::default() })
     }
 
-    /// The contents according to the lists, at the level of the statement; [`Listed::check`] says whether they say so of every file.
+    /// The contents according to the lists, at the level of the statement; [`Listed::check`] says whether they say so
+    /// of every file.
     pub fn contents(&self, level: Level) -> Contents {
         let all = || self.public.files.keys().chain(self.own.iter().flat_map(|own| own.files.keys()));
         // The data owner keeps back what no mechanism protects, or not.
@@ -275,7 +276,8 @@ impl Listed {
     }
 }
 
-/// How large each file can be: as large as the largest model of any method at the level makes it, for the sizes of the statement.
+/// How large each file can be: as large as the largest model of any method at the level makes it, for the sizes of the
+/// statement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     rows: u64,
@@ -289,8 +291,8 @@ impl Bounds {
     /// The bounds; the classes are zero as long as they are not known.
     pub fn new(statement: &Statement, classes: usize) -> Bounds {
         let (nodes, columns) = (statement.nodes as u64, statement.feature_columns as u64);
-        // Of a node: where its edges begin, its label, its part and its id; of a feature a number and a column, and where a sparse
-        // row begins.
+        // Of a node: where its edges begin, its label, its part and its id; of a feature a number and a column, and
+        // where a sparse row begins.
         let row = (64 + LONGEST_NAME).saturating_add(columns.saturating_mul(8));
         let sizes = (statement.feature_columns.max(1), classes.max(1));
         let settings = MethodKind::ALL.iter().flat_map(|&kind| Settings::largest(kind, statement.level()));

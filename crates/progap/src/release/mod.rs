@@ -17,8 +17,9 @@
 //! | `report.html`, `export.json` | only in what [`export()`] makes of a release |
 //! | `manifest.sig`, `signer.pub` | only in a signed export: the signature of the manifest, and the public key it is checked with |
 //!
-//! Everything outside `private/` is a function of public inputs and noisy answers alone (docs/proofs/nothing-else-leaves.md).
-//! A folder that still holds the files of a run is not a release, and is not opened as one.
+//! Everything outside `private/` is a function of public inputs and noisy answers alone
+//! (docs/proofs/nothing-else-leaves.md). A folder that still holds the files of a run is not a release, and is not
+//! opened as one.
 
 mod answers;
 mod config;
@@ -192,7 +193,8 @@ pub(crate) fn bare(graph: Graph) -> Result<Dataset> {
 impl Release {
     /// Opens a release; files that are missing, changed or of another release are errors.
     ///
-    /// The statement and the model say what it is: no settings are needed. Where settings are there they must be those of the rest.
+    /// The statement and the model say what it is: no settings are needed. Where settings are there they must be those
+    /// of the rest.
     pub fn open(folder: &Path) -> Result<Release> {
         Release::open_parts(folder, true)
     }
@@ -330,8 +332,8 @@ impl Release {
             && dataset.labelled() == self.nodes.labelled()
     }
 
-    /// A data set with its nodes in the order of this release; nothing where it is not the one that the release was trained on, as far as
-    /// [`Release::fits`] tells.
+    /// A data set with its nodes in the order of this release; nothing where it is not the one that the release was
+    /// trained on, as far as [`Release::fits`] tells.
     ///
     /// # Errors
     /// New numbers of nodes that cannot be read.
@@ -342,8 +344,8 @@ impl Release {
         Ok(self.arranged(dataset)?.map(|arranged| Cow::Owned(arranged.dataset)))
     }
 
-    /// The nodes of this release in the order of the data set that it was trained on; nothing where that is the order of the release, or
-    /// where it was trained on other data.
+    /// The nodes of this release in the order of the data set that it was trained on; nothing where that is the order
+    /// of the release, or where it was trained on other data.
     ///
     /// # Errors
     /// As [`Release::aligned`].
@@ -365,7 +367,8 @@ impl Release {
         Ok(self.fits(&arranged.dataset).then_some(arranged))
     }
 
-    /// The stage whose model makes the predictions; 0 where it knows the features alone, in methods that have such a stage.
+    /// The stage whose model makes the predictions; 0 where it knows the features alone, in methods that have such a
+    /// stage.
     pub fn predictor_stage(&self) -> usize {
         self.predictor.stage
     }
@@ -413,8 +416,8 @@ impl Release {
         predictions(&self.predictor, &self.nodes, nodes)
     }
 
-    /// As [`Release::predict_nodes`], in blocks that are handed to `take` one after the other: for more nodes than memory holds
-    /// probabilities of.
+    /// As [`Release::predict_nodes`], in blocks that are handed to `take` one after the other: for more nodes than
+    /// memory holds probabilities of.
     ///
     /// # Errors
     /// As [`Release::predict`], and those of `take`.
@@ -439,9 +442,9 @@ impl Release {
         self.predict_nodes(&every_node(&self.nodes))
     }
 
-    /// Compares what the model says about a part of the nodes with their labels in a data set: the one that it was trained on or,
-    /// where labels are public, [`Release::nodes`]. Nothing where the part has no nodes. With private labels it is **for the data
-    /// owner alone**.
+    /// Compares what the model says about a part of the nodes with their labels in a data set: the one that it was
+    /// trained on or, where labels are public, [`Release::nodes`]. Nothing where the part has no nodes. With private
+    /// labels it is **for the data owner alone**.
     ///
     /// # Errors
     /// As [`Release::predict`].

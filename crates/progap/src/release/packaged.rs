@@ -1,6 +1,8 @@
-//! A release's model in the forms that other tools load: ONNX, safetensors, a folder for the Hugging Face hub, a folder for MLflow.
+//! A release's model in the forms that other tools load: ONNX, safetensors, a folder for the Hugging Face hub, a folder
+//! for MLflow.
 //!
-//! Each holds public files of the release, or functions of them, and the guarantee in words; none holds a row of a node.
+//! Each holds public files of the release, or functions of them, and the guarantee in words; none holds a row of a
+//! node.
 
 use std::path::Path;
 
@@ -42,9 +44,9 @@ impl Form {
 }
 
 impl Release {
-    /// The model as an ONNX file: an input `features` with a column for each feature, as `nodes.progap` has them, an input `aggregate-K`
-    /// for each noisy aggregate that is read, as `aggregates/K.npy` has it, and an output `probabilities`. The guarantee stands in its
-    /// description and its properties.
+    /// The model as an ONNX file: an input `features` with a column for each feature, as `nodes.progap` has them, an
+    /// input `aggregate-K` for each noisy aggregate that is read, as `aggregates/K.npy` has it, and an output
+    /// `probabilities`. The guarantee stands in its description and its properties.
     ///
     /// # Errors
     /// A model that reads its neighbours' rows.
@@ -79,8 +81,8 @@ impl Release {
         onnx::file(predictor, (statement.feature_columns, self.nodes.classes()), senders, &about)
     }
 
-    /// Writes the model in another form, to a file or folder that is not there yet. A release that [`verify()`] finds fault with is not
-    /// packaged. Gives the names of what was written.
+    /// Writes the model in another form, to a file or folder that is not there yet. A release that [`verify()`] finds
+    /// fault with is not packaged. Gives the names of what was written.
     ///
     /// # Errors
     /// As [`Release::to_onnx`]; a place that is taken.
@@ -109,7 +111,8 @@ impl Release {
             if out.symlink_metadata().is_ok() {
                 return Err(taken(out));
             }
-            // The model comes last, so that a model is never without its schema. A schema that an export left behind is the same.
+            // The model comes last, so that a model is never without its schema. A schema that an export left behind is
+            // the same.
             let beside = out.with_extension(SCHEMA);
             let bytes = files::json(&beside, schema)?;
             if beside.symlink_metadata().is_err() {

@@ -69,7 +69,7 @@ pub fn signature_of(predictions: &Path) -> PathBuf {
 ///
 /// # Errors
 /// Files that cannot be read or written.
-#[cfg_attr(not(feature = "sign"), expect(unreachable_code, reason = "there is no key"))]
+#[cfg_attr(not(feature = "sign"), expect(unreachable_code, unused_variables, reason = "there is no key"))]
 pub fn sign_predictions(predictions: &Path, made: Made, key: &SecretKey) -> Result<()> {
     let beside = signature_of(predictions);
     let sha256 = sum(predictions)?;

@@ -12,8 +12,9 @@ pub enum SelectionRule {
     BestValidation,
     /// Of each stage the last epoch.
     LastEpoch,
-    /// The stage with the lowest log loss on the validation nodes, or the best there by the metric that was asked for; it beats the
-    /// features by one standard error at least. Few validation nodes are joined by training nodes, each judging what was learnt without it.
+    /// The stage with the lowest log loss on the validation nodes, or the best there by the metric that was asked for;
+    /// it beats the features by one standard error at least. Few validation nodes are joined by training nodes, each
+    /// judging what was learnt without it.
     StageByValidation,
     /// The same on a fifth of the training nodes, which taught nothing, as there are no validation nodes.
     StageByTraining,
@@ -31,7 +32,8 @@ impl SelectionRule {
         }
     }
 
-    /// Whether a statement of a run with these settings may say so. Older statements name the setting even where stages are selected.
+    /// Whether a statement of a run with these settings may say so. Older statements name the setting even where stages
+    /// are selected.
     pub(super) fn fits(self, settings: &Settings) -> bool {
         let older = match settings.selection {
             Selection::BestValidation => SelectionRule::BestValidation,

@@ -278,8 +278,8 @@ fn named(statement: &Statement) -> String {
     statement.relation.as_deref().map_or(String::new(), |name| format!(" (\u{201c}{name}\u{201d})"))
 }
 
-/// The guarantee for any one record: its budget, and what it means for a guess at even odds, which is right with a probability of at most
-/// `(e^epsilon + delta) / (1 + e^epsilon)` (Kairouz, Oh and Viswanath 2015, theorem 2).
+/// The guarantee for any one record: its budget, and what it means for a guess at even odds, which is right with a
+/// probability of at most `(e^epsilon + delta) / (1 + e^epsilon)` (Kairouz, Oh and Viswanath 2015, theorem 2).
 fn hardly_tells(statement: &Statement, record: &str) -> String {
     let (epsilon, delta) = (statement.epsilon.unwrap_or(f64::INFINITY), statement.delta.unwrap_or(1.0));
     let seen = match statement.unit {

@@ -79,9 +79,9 @@ impl Finding {
     }
 }
 
-/// Checks a release: files and checksums, sizes, accuracies, the list of queries against the settings, delta by its rule, and
-/// epsilon by two accountants. An error means that it cannot even be opened, or that its settings are not there; a finding that is not ok, that it must not be
-/// trusted. What cannot be recomputed is listed as claimed.
+/// Checks a release: files and checksums, sizes, accuracies, the list of queries against the settings, delta by its
+/// rule, and epsilon by two accountants. An error means that it cannot even be opened, or that its settings are not
+/// there; a finding that is not ok, that it must not be trusted. What cannot be recomputed is listed as claimed.
 pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let release = Release::open(folder)?;
@@ -115,8 +115,8 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Checks everything but files: sizes, the words, the list of queries against the settings, delta, epsilon by two accountants, and
-/// the accuracies where labels are there. What it finds does not depend on anything in `private/`.
+/// Checks everything but files: sizes, the words, the list of queries against the settings, delta, epsilon by two
+/// accountants, and the accuracies where labels are there. What it finds does not depend on anything in `private/`.
 pub fn verify_guarantee(release: &Release) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let (statement, settings) = (&release.statement, &release.settings()?.checked()?);
@@ -202,7 +202,8 @@ fn unexpected_files(release: &Release, private: &[String]) -> Result<Finding> {
     Ok(Finding::checked("files that do not belong", detail, ok))
 }
 
-/// Whether the public files say what was read in them and nothing else: no further field, none left out, none written otherwise.
+/// Whether the public files say what was read in them and nothing else: no further field, none left out, none written
+/// otherwise.
 fn plain_fields(release: &Release) -> Result<Finding> {
     let mut read = vec![(STATEMENT, serde_json::to_value(&release.statement))];
     read.extend((release.level() != Level::Node).then(|| (METRICS, serde_json::to_value(&release.metrics))));
@@ -342,12 +343,12 @@ fn both_units(
     )))
 }
 
-/// Checks the recorded events against the guarantee: they are no more than the plan that the guarantee is of, or cost no more by
-/// the tightest accountant that is proven.
+/// Checks the recorded events against the guarantee: they are no more than the plan that the guarantee is of, or cost
+/// no more by the tightest accountant that is proven.
 ///
 /// # Errors
-/// Events that cost more than the statement says, or a statement that says more than was asked for: then there must be no
-/// release.
+/// Events that cost more than the statement says, or a statement that says more than was asked for: then there must be
+/// no release.
 pub(super) fn check_guarantee(statement: &Statement, settings: &Settings, plan: &Plan) -> Result<()> {
     let Some(Budget { epsilon: claimed, delta }) = statement.budget() else { return Ok(()) };
     let event = &statement.event;

@@ -54,8 +54,8 @@ pub struct RunFile {
     pub key_commitment: Option<String>,
     /// The budget to charge.
     pub ledger: Option<Account>,
-    /// How the data was asked for, so that the caller can load it again; not looked at here. A key `private` stays out of
-    /// the release.
+    /// How the data was asked for, so that the caller can load it again; not looked at here. A key `private` stays out
+    /// of the release.
     pub source: serde_json::Value,
     /// The checksum of all of this, so that nothing changes between the beginning of a run and its end.
     seal: String,
@@ -419,7 +419,8 @@ fn unbegun(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(left)
 }
 
-/// The files in `private` of a run that was killed before it began; `None` if there are others than the numbers of nodes.
+/// The files in `private` of a run that was killed before it began; `None` if there are others than the numbers of
+/// nodes.
 fn numbers_alone(path: &Path) -> Result<Option<Vec<PathBuf>>> {
     let mut found = vec![];
     for entry in std::fs::read_dir(path.join("private")).in_file(path)? {
@@ -474,8 +475,8 @@ fn write_locked(path: &Path, run: &RunFile) -> Result<File> {
     Ok(file.commit_locked()?)
 }
 
-/// Removes the files of a run that asked nothing, and its folder where that was made for it. What cannot be removed stays: it
-/// holds nothing that was asked.
+/// Removes the files of a run that asked nothing, and its folder where that was made for it. What cannot be removed
+/// stays: it holds nothing that was asked.
 fn remove(path: &Path, made: bool) {
     for name in OF_A_RUN {
         let _ = std::fs::remove_file(path.join(name));

@@ -1,5 +1,5 @@
-//! The rule "nothing else leaves" where edges are asked for: two data sets with quite different edges are given the same
-//! answers of the mechanisms, and must leave the same public bytes (docs/proofs/nothing-else-leaves.md).
+//! The rule "nothing else leaves" where edges are asked for: two data sets with quite different edges are given the
+//! same answers of the mechanisms, and must leave the same public bytes (docs/proofs/nothing-else-leaves.md).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -79,7 +79,8 @@ impl CheckpointStore for Injected<'_> {
     }
 }
 
-/// A run from beginning to end, as [`super::train`], but with these answers; and `meddle` before the release is written.
+/// A run from beginning to end, as [`super::train`], but with these answers; and `meddle` before the release is
+/// written.
 fn train_given(
     dataset: &Dataset,
     settings: &Settings,

@@ -285,7 +285,8 @@ mod tests {
         }
     }
 
-    /// Runs of one process share searches for noise, and nothing else of a plan: each has the noise that its own sizes need.
+    /// Runs of one process share searches for noise, and nothing else of a plan: each has the noise that its own sizes
+    /// need.
     #[test]
     fn settings_of_one_search_have_plans_of_their_own() {
         let network = SocialNetwork::new(300).edges(3_000).classes(3).seed(1).generate().expect("a network");

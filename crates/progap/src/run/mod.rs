@@ -8,10 +8,10 @@
 //! | `noisy-graph.progap` | method edge-rand: the noisy graph, kept in the same way |
 //! | `checkpoint-1.safetensors`, `checkpoint-2.safetensors` | the state, by turns, after each stage and every few seconds within one |
 //!
-//! All noise derives from the key, the name of the query and its exact integers. A resumed run therefore asks nothing new: a
-//! query that was lost in the crash is the same query with the same noise, and a query that is not the same has noise
-//! of its own. An answer counts from the moment at which `secret.key` is replaced, and the key in it is then the one-way
-//! successor of the key that made the answer (`progress.rs`).
+//! All noise derives from the key, the name of the query and its exact integers. A resumed run therefore asks nothing
+//! new: a query that was lost in the crash is the same query with the same noise, and a query that is not the same has
+//! noise of its own. An answer counts from the moment at which `secret.key` is replaced, and the key in it is then the
+//! one-way successor of the key that made the answer (`progress.rs`).
 
 mod account;
 #[cfg(feature = "ledger")]
@@ -61,8 +61,8 @@ fn charge(folder: &RunFolder, plan: &Plan) -> Result<()> {
     charge_run(&folder.run, plan)
 }
 
-/// As [`charge`], for a run that has just begun: one that the ledger refused has nothing worth keeping. When reading or writing failed, it
-/// may have been charged: then it can be resumed.
+/// As [`charge`], for a run that has just begun: one that the ledger refused has nothing worth keeping. When reading or
+/// writing failed, it may have been charged: then it can be resumed.
 fn charge_new(run: &RunFolder, plan: &Plan) -> Result<()> {
     charge(run, plan).inspect_err(|error| {
         if !matches!(error.kind(), ErrorKind::Ledger(error) if error.may_have_charged()) {
@@ -173,10 +173,11 @@ fn prepare_with(
     (rows, sizes): (Looked<'_>, PublicFacts),
 ) -> Result<Plan> {
     let split = dataset.split().ok_or_else(|| Error::unsuitable("the data set has no split"))?;
-    // Whether there is a release must not tell of private labels: a class that no training node has is refused nowhere. Without
-    // validation nodes the last epoch is taken, and without test nodes no accuracy is claimed.
+    // Whether there is a release must not tell of private labels: a class that no training node has is refused nowhere.
+    // Without validation nodes the last epoch is taken, and without test nodes no accuracy is claimed.
     if settings.level != Level::Node {
-        // Batch norms need two rows to compare. Features are public here, so that one which cannot be worked with can be named.
+        // Batch norms need two rows to compare. Features are public here, so that one which cannot be worked with can
+        // be named.
         if split.count(Part::Train) < 2 {
             return Err(Error::unsuitable("the split has fewer than two training nodes: give it more"));
         }
@@ -230,8 +231,9 @@ fn check_classes(dataset: &Dataset, split: &Split) -> Result<()> {
     )))
 }
 
-/// Refuses what was decided by private rows: categories that were chosen by how often they occur, and columns that were left out because
-/// all their values are different. A list of all categories that occur is taken as public, and the statement says so.
+/// Refuses what was decided by private rows: categories that were chosen by how often they occur, and columns that were
+/// left out because all their values are different. A list of all categories that occur is taken as public, and the
+/// statement says so.
 fn check_categories(dataset: &Dataset) -> Result<()> {
     let found = |what: ReadOff| dataset.undeclared().iter().find(|undeclared| undeclared.what == what);
     if let Some(Undeclared { column, .. }) = found(ReadOff::MostFrequent) {
@@ -254,7 +256,8 @@ fn check_categories(dataset: &Dataset) -> Result<()> {
     Ok(())
 }
 
-/// Trains as a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and wait.
+/// Trains as a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and
+/// wait.
 fn run_in_pool(
     dataset: Dataset,
     mut folder: RunFolder,

@@ -1,8 +1,8 @@
 //! The progress of a run in one file: its key, and which of its other files count.
 //!
-//! Every other file is written under a name of its own first; this file is then replaced in one step. So there is one moment
-//! at which an answer is kept, and a crash leaves the run before it or after it, never between. The noise key in it
-//! is the successor of the one that the kept answers were made with: whoever finds it cannot repeat their noise.
+//! Every other file is written under a name of its own first; this file is then replaced in one step. So there is one
+//! moment at which an answer is kept, and a crash leaves the run before it or after it, never between. The noise key in
+//! it is the successor of the one that the kept answers were made with: whoever finds it cannot repeat their noise.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -124,7 +124,8 @@ impl ProgressFile {
         self.kept.insert(name.into(), digest);
     }
 
-    /// From the next time it is saved this file is the state of training; the one before no longer counts. Gives its name.
+    /// From the next time it is saved this file is the state of training; the one before no longer counts. Gives its
+    /// name.
     pub(super) fn keep_checkpoint(&mut self, name: &str, digest: String) -> Option<String> {
         let before = self.checkpoint.replace(name.into());
         if let Some(before) = &before {

@@ -50,11 +50,13 @@ struct Told {
 }
 
 impl Training<'_> {
-    /// As [`Training::into_folder`], on several ranks: all of them call it, with the same data, settings and folder. The release is the same
-    /// to the byte, whatever their number. The first rank alone writes, charges the ledger and makes the run's key.
+    /// As [`Training::into_folder`], on several ranks: all of them call it, with the same data, settings and folder.
+    /// The release is the same to the byte, whatever their number. The first rank alone writes, charges the ledger and
+    /// makes the run's key.
     ///
     /// # Errors
-    /// As [`Training::into_folder`]; and what runs on one machine only. A rank that gets an error must end, so that the others do.
+    /// As [`Training::into_folder`]; and what runs on one machine only. A rank that gets an error must end, so that the
+    /// others do.
     pub fn over(self, ranks: &Ranks, folder: impl AsRef<Path>) -> Result<Option<Ranked>> {
         let (dataset, folder) = (self.dataset, folder.as_ref());
         let asked = self.request.settings()?;
@@ -91,8 +93,8 @@ impl Training<'_> {
     }
 }
 
-/// Goes on with a run that was interrupted, on several ranks: as many as before, or others. Only the first rank needs the folder. Nothing
-/// comes of a run whose release was whole already.
+/// Goes on with a run that was interrupted, on several ranks: as many as before, or others. Only the first rank needs
+/// the folder. Nothing comes of a run whose release was whole already.
 ///
 /// # Errors
 /// As [`resume`](crate::resume), and as [`Training::over`].

@@ -47,8 +47,8 @@ impl<'t> Training<'t> {
         }
     }
 
-    /// Charges this ledger before any noisy value is used. The budget is found by the data, or by the data set's own name; the
-    /// observer is told what the owner should know about it.
+    /// Charges this ledger before any noisy value is used. The budget is found by the data, or by the data set's own
+    /// name; the observer is told what the owner should know about it.
     pub fn ledger(mut self, path: impl Into<PathBuf>) -> Self {
         self.ledger = Some(path.into());
         self
@@ -66,8 +66,8 @@ impl<'t> Training<'t> {
         self
     }
 
-    /// Keeps a note of how the data was asked for beside the settings, so that it can be loaded again; a key `private` stays out of
-    /// the release.
+    /// Keeps a note of how the data was asked for beside the settings, so that it can be loaded again; a key `private`
+    /// stays out of the release.
     pub fn source(mut self, source: Value) -> Self {
         self.source = source;
         self
@@ -79,11 +79,12 @@ impl<'t> Training<'t> {
         self
     }
 
-    /// Trains, and leaves a release in a new folder. What was done survives a crash: [`resume`](crate::resume) goes on with it.
+    /// Trains, and leaves a release in a new folder. What was done survives a crash: [`resume`](crate::resume) goes on
+    /// with it.
     ///
     /// # Errors
-    /// Everything that can be refused is refused before the folder is made or the ledger is charged; the ledger is charged before the
-    /// first noisy value is used.
+    /// Everything that can be refused is refused before the folder is made or the ledger is charged; the ledger is
+    /// charged before the first noisy value is used.
     pub fn into_folder(self, folder: impl AsRef<Path>) -> Result<Release> {
         let nobody: &mut dyn Observer = &mut ();
         let Asked { arranged, plan, key, run, observer, .. } = self.asked(nobody, order::check)?;
@@ -92,8 +93,8 @@ impl<'t> Training<'t> {
         run_in_pool(arranged.dataset, run, plan, observer)
     }
 
-    /// Trains, and writes nothing but the charge in a ledger. A run that is stopped is lost, and so is what it was charged. Nodes keep
-    /// the order of the data; what [`Trained::save`] writes has the order of a release.
+    /// Trains, and writes nothing but the charge in a ledger. A run that is stopped is lost, and so is what it was
+    /// charged. Nodes keep the order of the data; what [`Trained::save`] writes has the order of a release.
     ///
     /// # Errors
     /// As [`Training::into_folder`].
@@ -113,7 +114,8 @@ impl<'t> Training<'t> {
             (None, Some(key)) => Randomness::from_key(key).erase(),
             (None, None) => return Err(Error::internal("a run has a seed or a key")),
         };
-        // As a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and wait.
+        // As a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and
+        // wait.
         rayon::scope(|_| {
             let vault = Vault::open(dataset.clone(), &settings, plan.clone(), randomness)?;
             // As in a folder.
@@ -250,8 +252,8 @@ impl Trained {
         self.predict_nodes(&release::every_node(&self.nodes))
     }
 
-    /// Compares what the model says about a part of the nodes with their labels in the data set that it was trained on; nothing where
-    /// the part has no nodes.
+    /// Compares what the model says about a part of the nodes with their labels in the data set that it was trained on;
+    /// nothing where the part has no nodes.
     ///
     /// # Errors
     /// As [`Trained::predict`].
@@ -293,8 +295,8 @@ impl Trained {
         self.save_with(folder, false, self.settings.order)
     }
 
-    /// As [`Trained::save`], with a word on the order of nodes that was not given in training: that they are renumbered at random, or that
-    /// anyone may know their order.
+    /// As [`Trained::save`], with a word on the order of nodes that was not given in training: that they are renumbered
+    /// at random, or that anyone may know their order.
     ///
     /// # Errors
     /// As [`Trained::save`].

@@ -61,11 +61,11 @@ choices! { "messages",
     Messages {
         /// What the newest base network makes of the node, as published.
         Embeddings = "embeddings",
-        /// What is known about the node's class: its label if it is a training node, else the probabilities that the stage
-        /// before gives.
+        /// What is known about the node's class: its label if it is a training node, else the probabilities that the
+        /// stage before gives.
         Labels = "labels",
-        /// Labels first. If they did not help, in the method progap-labels embeddings of what came of them, in the method progap-views
-        /// features or structure; not at node level, where the labels that tell are private.
+        /// Labels first. If they did not help, in the method progap-labels embeddings of what came of them, in the
+        /// method progap-views features or structure; not at node level, where the labels that tell are private.
         Auto = "auto",
         /// Labels first, then whom a node knows: what came of the messages before. In the method progap-views.
         Structure = "structure",
@@ -92,7 +92,8 @@ choices! { "feature learning",
         Gradients = "gradients",
         /// From one noisy table of the sums of each class.
         Table = "table",
-        /// By noisy gradients of networks that read the sums, too, stage by stage, as in the method progap-labels; then every receiver counts the same.
+        /// By noisy gradients of networks that read the sums, too, stage by stage, as in the method progap-labels; then
+        /// every receiver counts the same.
         Stages = "stages",
     }
 }
@@ -156,7 +157,8 @@ choices! { "calibration",
     Calibration {
         /// As the model gives them.
         Off = "none",
-        /// Every logit times a factor that the validation nodes choose, whose labels must be public, so not at node level.
+        /// Every logit times a factor that the validation nodes choose, whose labels must be public, so not at node
+        /// level.
         Temperature = "temperature",
     }
 }
@@ -166,8 +168,8 @@ choices! { "class_weights",
     ClassWeights {
         /// As much as they have nodes.
         Even = "none",
-        /// All the same, however rare: a node counts n / (C n_c), with n_c of the n training nodes in its class; at node level, where
-        /// labels are private, by a noisy count.
+        /// All the same, however rare: a node counts n / (C n_c), with n_c of the n training nodes in its class; at
+        /// node level, where labels are private, by a noisy count.
         Balanced = "balanced",
     }
 }
@@ -209,8 +211,8 @@ choices! { "delta_rule",
     DeltaRule {
         /// At most a tenth of one over the number of records, rounded down to a power of ten.
         Records = "records",
-        /// As published: as many zeros as the number of directed edges, or of training nodes, has digits. Settings that say
-        /// nothing were written when this was the only rule.
+        /// As published: as many zeros as the number of directed edges, or of training nodes, has digits. Settings that
+        /// say nothing were written when this was the only rule.
         Published = "published",
     }
 }

@@ -1,5 +1,6 @@
-//! Every setting, declared once. To add one, add an entry here and read it where it decides something: config.toml, defaults, ranges,
-//! the flags of the command with their help, `--set`, comparisons from files, keys of stored runs and the front door follow.
+//! Every setting, declared once. To add one, add an entry here and read it where it decides something: config.toml,
+//! defaults, ranges, the flags of the command with their help, `--set`, comparisons from files, keys of stored runs and
+//! the front door follow.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,8 +26,8 @@ settings! { for level:
     /// Protect undirected edges (both directions) rather than one direction
     edge_plain undirected: bool = false, PRIVACY.not_offered().needs(&[COSTS]).costs(ALWAYS);
 
-    /// `undirected` follows from the graph, see [`Draft::resolve`](super::Draft::resolve). Whether the graph is symmetric then counts as public,
-    /// and the statement says so
+    /// `undirected` follows from the graph, see [`Draft::resolve`](super::Draft::resolve). Whether the graph is
+    /// symmetric then counts as public, and the statement says so
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     edge_plain unit_from_data: bool = false, PRIVACY.not_offered().costs(ALWAYS);
 
@@ -52,8 +53,8 @@ settings! { for level:
     #[serde(default = "Direction::along", skip_serializing_if = "Direction::is_in")]
     everywhere direction: Direction = Direction::In, MODEL.needs(&[SOME_DEPTH]).costs(BOTH_DIRECTIONS);
 
-    /// What a node sends, in the methods progap-labels and progap-views: auto is labels, or something else where labels do not help; embeddings
-    /// come with the defaults of the method gap
+    /// What a node sends, in the methods progap-labels and progap-views: auto is labels, or something else where labels
+    /// do not help; embeddings come with the defaults of the method gap
     everywhere messages: Messages = Messages::Embeddings, MODEL.needs(&[SOME_DEPTH]);
 
     /// Width of hidden layers
@@ -126,7 +127,8 @@ settings! { for level:
     #[serde(default = "ClassWeights::even", skip_serializing_if = "ClassWeights::are_even")]
     everywhere class_weights: ClassWeights = ClassWeights::Even, TRAINING.costs(AT_NODE_LEVEL);
 
-    /// How number columns without declared bounds are brought to scale; noisy by default where there are enough nodes for it
+    /// How number columns without declared bounds are brought to scale; noisy by default where there are enough nodes
+    /// for it
     #[serde(default = "Scaling::single", skip_serializing_if = "Scaling::is_single")]
     node scaling: Scaling = Scaling::Single, PRIVACY.needs(&[COUNTS]).costs(ALWAYS);
 
@@ -138,12 +140,13 @@ settings! { for level:
     /// By which theorem noise is chosen
     private accounting: Accounting = Accounting::Best, PRIVACY.needs(&[NOT_PURE, COSTS]).costs(ALWAYS);
 
-    /// Whether anyone may know the order in which the data lists nodes; a release of an order that tells edges is refused otherwise
+    /// Whether anyone may know the order in which the data lists nodes; a release of an order that tells edges is
+    /// refused otherwise
     #[serde(default = "Order::tested", skip_serializing_if = "Order::is_tested")]
     private order: Order = Order::Tested, PRIVACY;
 
-    /// Renumber nodes at random, where their position is their id, so that their order tells nothing; private/numbers.csv of the release has
-    /// the new numbers
+    /// Renumber nodes at random, where their position is their id, so that their order tells nothing;
+    /// private/numbers.csv of the release has the new numbers
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     private shuffle: bool = false, PRIVACY;
 

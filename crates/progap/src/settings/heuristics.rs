@@ -1,5 +1,5 @@
-//! Every number that was tuned for defaults, with the rule that it is part of: how wide, how deep, how fast and in which batches a model is
-//! trained where nobody says so. Only sizes decide that are public at every level.
+//! Every number that was tuned for defaults, with the rule that it is part of: how wide, how deep, how fast and in
+//! which batches a model is trained where nobody says so. Only sizes decide that are public at every level.
 //!
 //! | rule | for | numbers | what it is worth, in points of accuracy (docs/method.md unless said) |
 //! |---|---|---|---|
@@ -34,12 +34,12 @@ const MEANS_OF_A_CLASS_TWICE: f64 = 2560.0;
 const KNOWN_WEIGHT: [f64; 2] = [0.35, 0.2];
 /// Below this epsilon a single addressed sum is worth its noise.
 const SMALL_EPSILON: f64 = 0.75;
-/// Fewer columns are numbers rather than what is there or not, of which a table of class sums says little. Many dense ones are learnt
-/// better by gradients, unless there are more of them than three for ten training nodes.
+/// Fewer columns are numbers rather than what is there or not, of which a table of class sums says little. Many dense
+/// ones are learnt better by gradients, unless there are more of them than three for ten training nodes.
 const FEW_COLUMNS: usize = 64;
 const COLUMNS_FOR_A_NODE: f64 = 0.3;
-/// The share of training nodes from which on tables tell more than gradients of sums do, where the budget is large and where it is not; and
-/// beside rich features.
+/// The share of training nodes from which on tables tell more than gradients of sums do, where the budget is large and
+/// where it is not; and beside rich features.
 const SHARE_FOR_A_TABLE: [f64; 2] = [0.15, 0.35];
 const SHARE_OF_RICH: f64 = 0.5;
 /// The same number of training nodes, times epsilon.
@@ -53,7 +53,8 @@ const HALF_BUDGET: f64 = 0.75;
 const DEPTHS: [f64; 3] = [2.0, 7.0, 5.0];
 /// The aggregations without noise where fewer than [`MANY_LABELS`] are known.
 const DEPTH_WITHOUT_NOISE: usize = 5;
-/// Training nodes from which on less is tried where there is no noise: what is learnt is the same, and takes a third of the time.
+/// Training nodes from which on less is tried where there is no noise: what is learnt is the same, and takes a third of
+/// the time.
 pub(crate) const MANY_LABELS: usize = 8192;
 
 /// Up to this many classes the usual width and learning rate do.
@@ -77,10 +78,12 @@ const SHARE_OF_FEW: usize = 16;
 const QUARTER: usize = 4;
 /// The smallest batch of few training nodes, if there are twice as many.
 const SMALLEST_BATCH: usize = 16;
-/// From this many training nodes on the usual number of epochs is enough; the fewer there are, the more epochs, up to this many.
+/// From this many training nodes on the usual number of epochs is enough; the fewer there are, the more epochs, up to
+/// this many.
 const MANY_NODES: f64 = 10_000.0;
 const MAX_EPOCHS: usize = 60;
-/// The most steps of a stage that are worth their time: more of them, with smaller batches, gain no accuracy for the same epsilon.
+/// The most steps of a stage that are worth their time: more of them, with smaller batches, gain no accuracy for the
+/// same epsilon.
 const MAX_STEPS: usize = 1000;
 /// The fewest epochs: each training node is in this many batches of a stage on average.
 const MIN_EPOCHS: usize = 3;
@@ -183,8 +186,8 @@ pub(super) fn decide(settings: &mut Settings, facts: &PublicFacts, is_open: &dyn
 }
 
 impl Draft {
-    /// The sizes besides that of the training set from which batches follow though the depth is given: whether features are rich decides
-    /// for few training nodes, whether there are two classes where the budget is small.
+    /// The sizes besides that of the training set from which batches follow though the depth is given: whether features
+    /// are rich decides for few training nodes, whether there are two classes where the budget is small.
     pub(crate) fn batches_follow_from(&self, train_nodes: Option<usize>) -> &'static [Size] {
         let open = self.level == Level::Node && self.is_open("batch_size") && !self.is_open("depth");
         let by_features = self.method.can().depth == Some(DepthRule::ByBudget) && self.depth > 0;
@@ -208,8 +211,9 @@ pub(super) fn depth_follows_from(rule: DepthRule, level: Level) -> &'static [Siz
 /// The sizes by which [`feature_learning`] decides.
 pub(super) const FEATURE_LEARNING_FOLLOWS_FROM: &[Size] = &[Size::Nodes, Size::TrainNodes, Size::Columns];
 
-/// The aggregations that a budget pays for at node level beside the training after each: two where it is large. With rich features, with few
-/// training nodes, or with few of each of many classes, a small one does more for a fit of the features alone.
+/// The aggregations that a budget pays for at node level beside the training after each: two where it is large. With
+/// rich features, with few training nodes, or with few of each of many classes, a small one does more for a fit of the
+/// features alone.
 fn depth_by_budget(epsilon: f64, facts: &PublicFacts) -> usize {
     let means = epsilon * facts.train_nodes as f64;
     let of_a_class = means / facts.classes.max(1) as f64;
@@ -242,7 +246,8 @@ fn feature_learning(epsilon: f64, facts: &PublicFacts) -> FeatureLearning {
     }
 }
 
-/// How many addressed sums a budget pays for. Rich features say much by themselves, and what a small budget has is theirs.
+/// How many addressed sums a budget pays for. Rich features say much by themselves, and what a small budget has is
+/// theirs.
 fn addressed_depth(epsilon: f64, facts: &PublicFacts) -> usize {
     match epsilon >= LARGE_EPSILON {
         large if facts.columns > RICH_FEATURES => usize::from(large),
@@ -252,16 +257,16 @@ fn addressed_depth(epsilon: f64, facts: &PublicFacts) -> usize {
     }
 }
 
-/// Whether enough neighbours have a label, and enough nodes learn from them, for sums to tell more than they cost: both numbers fall with
-/// epsilon to the power of 1.5 (docs/method.md#few-labels-small-budget).
+/// Whether enough neighbours have a label, and enough nodes learn from them, for sums to tell more than they cost: both
+/// numbers fall with epsilon to the power of 1.5 (docs/method.md#few-labels-small-budget).
 fn sums_tell(epsilon: f64, facts: &PublicFacts) -> bool {
     let (power, learners) = (epsilon.powf(1.5), facts.train_nodes as f64);
     let share = learners / facts.nodes.max(facts.train_nodes).max(1) as f64;
     power * share >= SHARE_FOR_SUMS && power * learners >= NODES_FOR_SUMS
 }
 
-/// The number of aggregations that labels of such a share and a budget can make use of: the fewer labels, the farther they must
-/// travel; the smaller the budget, the fewer sums it pays for.
+/// The number of aggregations that labels of such a share and a budget can make use of: the fewer labels, the farther
+/// they must travel; the smaller the budget, the fewer sums it pays for.
 fn depth_by_share(level: Level, epsilon: Option<f64>, facts: &PublicFacts) -> usize {
     let [least, most, most_without_noise] = DEPTHS;
     let share = facts.train_nodes.max(1) as f64 / facts.nodes.max(1) as f64;
@@ -274,8 +279,8 @@ fn depth_by_share(level: Level, epsilon: Option<f64>, facts: &PublicFacts) -> us
     (depth + 0.5).floor().clamp(least, most) as usize
 }
 
-/// Whether noisy counts of the open columns say something of the nodes: the noise grows with the root of the number of columns, and as
-/// epsilon falls.
+/// Whether noisy counts of the open columns say something of the nodes: the noise grows with the root of the number of
+/// columns, and as epsilon falls.
 fn noise_leaves_something(epsilon: Option<f64>, facts: &PublicFacts) -> bool {
     let columns = facts.unbounded_columns.unwrap_or(0);
     let means = facts.nodes as f64 * epsilon.unwrap_or(0.0).min(EPSILON_OF_COUNTS) / EPSILON_OF_COUNTS;
@@ -302,8 +307,8 @@ fn usual_batches(settings: &Settings) -> Batches {
     Batches { of_few: SHARE_OF_FEW, largest: settings.batch_size, epochs: settings.epochs }
 }
 
-/// Features alone, rich ones beside sums, and two classes under much noise gain more by less noise of a step than by more steps; the first
-/// and the last gain by more epochs too.
+/// Features alone, rich ones beside sums, and two classes under much noise gain more by less noise of a step than by
+/// more steps; the first and the last gain by more epochs too.
 fn batches_by_features(settings: &Settings, facts: &PublicFacts) -> Batches {
     let (alone, rich) = (settings.depth == 0, facts.columns > RICH_FEATURES);
     let small_budget = settings.epsilon.is_some_and(|epsilon| epsilon < LARGE_EPSILON);
@@ -324,10 +329,10 @@ fn more_epochs(usual: usize, train_nodes: usize) -> usize {
 
 /// Batches and epochs for public sizes, as far as they are open.
 ///
-/// A share of few training nodes, and more epochs of them where the method gains by it. Else as many as the method says, up to
-/// the size at which a stage has [`MAX_STEPS`] steps. Beyond it batches grow and epochs become fewer, both with the square root of
-/// the size, so that time grows with the square root too; and once there are [`MIN_EPOCHS`], batches grow with the size and the
-/// number of steps stays (docs/method.md#batches).
+/// A share of few training nodes, and more epochs of them where the method gains by it. Else as many as the method
+/// says, up to the size at which a stage has [`MAX_STEPS`] steps. Beyond it batches grow and epochs become fewer, both
+/// with the square root of the size, so that time grows with the square root too; and once there are [`MIN_EPOCHS`],
+/// batches grow with the size and the number of steps stays (docs/method.md#batches).
 fn larger_batches(settings: &mut Settings, epochs_follow: bool, facts: &PublicFacts) {
     let train_nodes = facts.train_nodes;
     let Batches { of_few, largest, epochs } = match settings.method.can().depth {
@@ -395,7 +400,8 @@ mod tests {
         }
     }
 
-    /// As measured (docs/method.md#few-labels): a sixteenth of the nodes in a batch, and epochs by the root of their number.
+    /// As measured (docs/method.md#few-labels): a sixteenth of the nodes in a batch, and epochs by the root of their
+    /// number.
     #[test]
     fn few_training_nodes_are_seen_more_often() {
         let open = Request::default().with("level", "node").settings().expect("settings");
@@ -406,7 +412,8 @@ mod tests {
         assert_eq!([170, 850, 3400, 12_000].map(batches), [(16, 60), (53, 34), (212, 17), (512, 10)]);
     }
 
-    /// Features alone, or rich ones: a quarter of few training nodes, whether the depth was asked for or follows from sizes.
+    /// Features alone, or rich ones: a quarter of few training nodes, whether the depth was asked for or follows from
+    /// sizes.
     #[test]
     fn where_features_say_most_batches_are_a_quarter_of_few_nodes() {
         let node = || Request::default().with("level", "node").with("epsilon", 2.0);
@@ -429,7 +436,8 @@ mod tests {
         assert_eq!(batches(mlp, 1433, 1200).1, 75, "another method");
     }
 
-    /// Two classes under much noise: twice as large, a quarter of few training nodes, and at least twice the usual epochs.
+    /// Two classes under much noise: twice as large, a quarter of few training nodes, and at least twice the usual
+    /// epochs.
     #[test]
     fn two_classes_have_larger_batches_where_the_budget_is_small() {
         let batches =

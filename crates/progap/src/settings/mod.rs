@@ -1,8 +1,8 @@
 //! Settings of a training run: everything has a default, and everything is checked before any work.
 //!
-//! `declared.rs` lists the settings. A [`Request`] asks for some of them by name. [`resolve`] is the one way from there to [`Checked`]
-//! settings, which everything after it takes as they are: nothing in them waits for data. What is known before data is there is a
-//! [`Draft`].
+//! `declared.rs` lists the settings. A [`Request`] asks for some of them by name. [`resolve`] is the one way from there
+//! to [`Checked`] settings, which everything after it takes as they are: nothing in them waits for data. What is known
+//! before data is there is a [`Draft`].
 
 mod check;
 mod choices;
@@ -60,7 +60,8 @@ pub fn resolve(request: &Request, facts: &PublicFacts) -> Result<Checked> {
 }
 
 impl Settings {
-    /// The recommended settings of a level: two views where rows are public, ProGAP with label messages where they are private.
+    /// The recommended settings of a level: two views where rows are public, ProGAP with label messages where they are
+    /// private.
     ///
     /// They are the same for every graph (docs/method.md), but for what [`Draft`]s leave to public facts.
     pub fn new(level: Level) -> Settings {
@@ -72,8 +73,8 @@ impl Settings {
         method.method().defaults(level).recommended
     }
 
-    /// Settings of the largest model and the longest training that a method could have, whatever is sent: every whole number at the end
-    /// of its range.
+    /// Settings of the largest model and the longest training that a method could have, whatever is sent: every whole
+    /// number at the end of its range.
     pub(crate) fn largest(method: MethodKind, level: Level) -> [Settings; 2] {
         let mut settings = Settings { direction: Direction::Both, ..Settings::of(method, level) };
         for declaration in Settings::declarations() {
@@ -100,16 +101,16 @@ impl Settings {
         Settings { undirected: false, unit_from_data: false, delta_rule: DeltaRule::Published, ..self }
     }
 
-    /// The same with the unit that a graph suggests: the undirected edge where every edge has an edge back, the directed edge
-    /// elsewhere. Nothing is looked at where a run touches no edge, or protects none.
+    /// The same with the unit that a graph suggests: the undirected edge where every edge has an edge back, the
+    /// directed edge elsewhere. Nothing is looked at where a run touches no edge, or protects none.
     #[must_use]
     pub fn unit_by_graph(self) -> Settings {
         let unit_from_data = self.level == Level::Edge;
         Settings { undirected: false, unit_from_data, ..self }
     }
 
-    /// The preparation of columns in units of their own: at node level features are private, and nothing may be computed
-    /// over rows but by an accounted query.
+    /// The preparation of columns in units of their own: at node level features are private, and nothing may be
+    /// computed over rows but by an accounted query.
     pub fn preparation(&self) -> Preparation {
         match self.level {
             Level::None | Level::Edge => Preparation::Standardise,

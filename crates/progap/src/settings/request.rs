@@ -10,8 +10,8 @@ use crate::{Error, Result};
 /// A setting by name, and its new value.
 pub type Change = (String, Value);
 
-/// Settings asked for by name, over the defaults of a method and a level, over the published settings, or over settings from a
-/// file. What works is decided in [`Request::settings`], and nowhere else.
+/// Settings asked for by name, over the defaults of a method and a level, over the published settings, or over settings
+/// from a file. What works is decided in [`Request::settings`], and nowhere else.
 ///
 /// ```
 /// use progap::settings::{Request, Level};
@@ -27,7 +27,8 @@ pub type Change = (String, Value);
 pub struct Request {
     start: Start,
     changes: Vec<Change>,
-    /// Whether the unit and the rule for delta are the published ones where they are not asked for, as in all experiments.
+    /// Whether the unit and the rule for delta are the published ones where they are not asked for, as in all
+    /// experiments.
     published_guarantee: bool,
     /// Whether a budget may be asked for where nothing costs.
     any_cost: bool,
@@ -57,8 +58,8 @@ impl Request {
         self
     }
 
-    /// The same where a budget has to be given, whether anything costs or not: to be accounted for. Elsewhere a budget that nothing is
-    /// asked for is refused, as every setting that decides nothing.
+    /// The same where a budget has to be given, whether anything costs or not: to be accounted for. Elsewhere a budget
+    /// that nothing is asked for is refused, as every setting that decides nothing.
     #[must_use]
     pub fn at_any_cost(self) -> Request {
         Request { any_cost: true, ..self }
@@ -76,8 +77,8 @@ impl Request {
         self.with("level", level.name())
     }
 
-    /// The settings that a file lists. As many files list everything, a setting that decides nothing may stand there with its default or its published
-    /// value, as if nobody had asked for it.
+    /// The settings that a file lists. As many files list everything, a setting that decides nothing may stand there
+    /// with its default or its published value, as if nobody had asked for it.
     ///
     /// ```
     /// use progap::settings::Request;
@@ -125,8 +126,8 @@ impl Request {
     /// The settings.
     ///
     /// # Errors
-    /// Names that no setting has, values that one cannot have, settings that contradict each other, and settings that were asked for
-    /// and decide nothing.
+    /// Names that no setting has, values that one cannot have, settings that contradict each other, and settings that
+    /// were asked for and decide nothing.
     pub fn settings(&self) -> Result<Draft> {
         let settings = self.draft()?;
         for name in self.names() {
@@ -143,7 +144,8 @@ impl Request {
         Ok(settings)
     }
 
-    /// As [`Request::settings`], but what decides nothing is as if nobody had asked for it: one run stands for all that are the same.
+    /// As [`Request::settings`], but what decides nothing is as if nobody had asked for it: one run stands for all that
+    /// are the same.
     ///
     /// # Errors
     /// As [`Request::settings`], but for what decides nothing.
@@ -342,7 +344,8 @@ pub struct Node(pub(super) Request);
 pub struct Unprotected(pub(super) Request);
 
 impl Edge {
-    /// With this budget, and everything else by default. There is no other way to begin, so it may also be of a run that uses no edge.
+    /// With this budget, and everything else by default. There is no other way to begin, so it may also be of a run
+    /// that uses no edge.
     pub fn epsilon(epsilon: f64) -> Edge {
         Edge(Request::default().at(Level::Edge).with("epsilon", epsilon).at_any_cost())
     }

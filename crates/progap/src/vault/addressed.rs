@@ -15,8 +15,8 @@ use crate::rows::{Aggregates, Message, blocks};
 use crate::settings::Level;
 use crate::{Error, Result};
 
-/// How much of its senders' influence each node gets, in whole steps of one over [`ReceiverWeights::STEPS`]. Public: made of the split
-/// and of what left the vault before.
+/// How much of its senders' influence each node gets, in whole steps of one over [`ReceiverWeights::STEPS`]. Public:
+/// made of the split and of what left the vault before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiverWeights(Vec<u8>);
 
@@ -60,16 +60,17 @@ impl ReceiverWeights {
     }
 }
 
-/// One noisy aggregation in which receivers have weights: node `i` gets the sum of `w(v, i)` times what its senders `v` say, with
-/// Gaussian noise of the same size in every row, where `w(v, i) = C u_i / sqrt(sum of u_j^2 over the receivers j of v)`. Behind each row of
-/// sums stands the weight `u_i`.
+/// One noisy aggregation in which receivers have weights: node `i` gets the sum of `w(v, i)` times what its senders `v`
+/// say, with Gaussian noise of the same size in every row, where `w(v, i) = C u_i / sqrt(sum of u_j^2 over the
+/// receivers j of v)`. Behind each row of sums stands the weight `u_i`.
 ///
 /// # Proof definition
-/// Weights `u` are public, so `w(v, .)` depends on the record of `v` alone, and its squares sum to `C^2` at most: the theorem on sender
-/// weights holds as it stands. In integers: with weights in whole steps `k_i`, the message of `v` becomes integers `z` with
-/// `|z|^2 sum k_j^2 <= (S C)^2` ([`Quantiser::budget`] for the strength of [`progap_graph::Graph::out_strengths_to`]), the row of `i` is
-/// `k_i` times the sum of its senders' `z`, and adding or removing a record moves all rows together by at most `S C` in L2 norm,
-/// exactly. The result is post-processing of the Gaussian mechanism with the sensitivity of the settings and the noise of the plan's query
+/// Weights `u` are public, so `w(v, .)` depends on the record of `v` alone, and its squares sum to `C^2` at most: the
+/// theorem on sender weights holds as it stands. In integers: with weights in whole steps `k_i`, the message of `v`
+/// becomes integers `z` with `|z|^2 sum k_j^2 <= (S C)^2` ([`Quantiser::budget`] for the strength of
+/// [`progap_graph::Graph::out_strengths_to`]), the row of `i` is `k_i` times the sum of its senders' `z`, and adding or
+/// removing a record moves all rows together by at most `S C` in L2 norm, exactly. The result is post-processing of the
+/// Gaussian mechanism with the sensitivity of the settings and the noise of the plan's query
 /// (docs/proofs/addressed-sums.md#weights-of-receivers).
 #[derive(Debug, Clone)]
 pub struct AddressedAggregation<'a> {
@@ -154,7 +155,8 @@ impl AddressedAggregation<'_> {
         self.message.width(self.aggregates, (private.columns(), private.rows.classes))
     }
 
-    /// Rounds what nodes say, each as long as it may be for its receivers, and hands it to `put` with its nodes, block by block.
+    /// Rounds what nodes say, each as long as it may be for its receivers, and hands it to `put` with its nodes, block
+    /// by block.
     fn integers(
         &self,
         private: &Private,

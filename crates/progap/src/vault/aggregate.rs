@@ -30,11 +30,12 @@ pub(crate) fn aggregation(event: Event) -> Query {
 ///
 /// # Proof definition
 /// For every message of networks and aggregates that left this vault before, the result is post-processing of the
-/// Gaussian mechanism with the sensitivity of the settings and the noise of the plan's query
-/// with respect to the vault's unit (docs/proofs: units.md, sender-weights.md, rounding.md). A node's message depends on
-/// its own record and on what left the vault before. Messages against the direction of edges are at edge level only, where turning
-/// every edge round turns records into records. An edge with a weight carries at most that share of a message, and a sender's budget
-/// is that of [`Graph::out_strengths`] (docs/proofs/sender-weights.md). At level none there is no noise and no guarantee.
+/// Gaussian mechanism with the sensitivity of the settings and the noise of the plan's query with respect to the
+/// vault's unit (docs/proofs: units.md, sender-weights.md, rounding.md). A node's message depends on its own record and
+/// on what left the vault before. Messages against the direction of edges are at edge level only, where turning every
+/// edge round turns records into records. An edge with a weight carries at most that share of a message, and a sender's
+/// budget is that of [`Graph::out_strengths`] (docs/proofs/sender-weights.md). At level none there is no noise and no
+/// guarantee.
 #[derive(Debug, Clone)]
 pub struct Aggregation<'a> {
     /// The name of its noise, which no other query has.
@@ -129,8 +130,8 @@ impl Private {
         }
     }
 
-    /// The largest weight of a message that there could be, not the largest there is: the scale shows in every value, and which degrees
-    /// occur is private.
+    /// The largest weight of a message that there could be, not the largest there is: the scale shows in every value,
+    /// and which degrees occur is private.
     pub(super) fn largest_weight(&self) -> f64 {
         match self.bound {
             SenderBound::Weight { bound } => bound.max(1.0),
@@ -153,8 +154,8 @@ impl Private {
         Ok(())
     }
 
-    /// The sums of messages as integers. What nodes say is computed, rounded and forgotten block by block, so that beside the graph
-    /// and the rows no more is held than the integers and their sums.
+    /// The sums of messages as integers. What nodes say is computed, rounded and forgotten block by block, so that
+    /// beside the graph and the rows no more is held than the integers and their sums.
     fn integer_sums<T, N>(
         &self,
         (message, aggregates): (Message<'_>, &Aggregates),

@@ -1,4 +1,5 @@
-//! Sums of the training nodes' own rows over each class, with Gaussian noise: all that a naive Bayes model knows of features and labels.
+//! Sums of the training nodes' own rows over each class, with Gaussian noise: all that a naive Bayes model knows of
+//! features and labels.
 
 use progap_graph::{Features, Part, UNLABELLED};
 use progap_privacy::Event;
@@ -37,14 +38,15 @@ pub struct NoisyClassSums {
     pub noise_of_counts: f64,
 }
 
-/// A noisy sum of the training nodes' rows over each class. A row longer than one is divided by its length; beside it stands a
-/// constant, and together they have norm one at most.
+/// A noisy sum of the training nodes' rows over each class. A row longer than one is divided by its length; beside it
+/// stands a constant, and together they have norm one at most.
 ///
 /// # Proof definition
-/// Which nodes train is public. A record has one row and at most one label, so that adding or removing it moves the table by one row, in
-/// one class. In integers: the row with its constant becomes `z` with `|z| <= S` by integer arithmetic ([`Quantiser`]), as a function of
-/// this record alone, and the table has sensitivity `S` in L2 norm, exactly. The result is post-processing of the Gaussian mechanism
-/// with sensitivity 1 and the noise of the plan's query (docs/proofs/addressed-sums.md#class-sums).
+/// Which nodes train is public. A record has one row and at most one label, so that adding or removing it moves the
+/// table by one row, in one class. In integers: the row with its constant becomes `z` with `|z| <= S` by integer
+/// arithmetic ([`Quantiser`]), as a function of this record alone, and the table has sensitivity `S` in L2 norm,
+/// exactly. The result is post-processing of the Gaussian mechanism with sensitivity 1 and the noise of the plan's
+/// query (docs/proofs/addressed-sums.md#class-sums).
 #[derive(Debug, Clone, Copy)]
 pub struct ClassSums;
 

@@ -1,4 +1,5 @@
-//! Where the values of number columns lie, in counts with Gaussian noise: for columns whose range nobody declares, where rows are private.
+//! Where the values of number columns lie, in counts with Gaussian noise: for columns whose range nobody declares,
+//! where rows are private.
 
 use std::ops::Range;
 
@@ -23,7 +24,8 @@ pub(crate) const COLUMN_COUNTS: &str = "column counts";
 /// How often it is asked: how large values are and how far apart, then where they lie.
 pub(crate) const COLUMN_ROUNDS: u64 = 2;
 
-/// The noise of counts over that of an aggregation, each divided by its sensitivity: both rounds together cost a fiftieth of an aggregation.
+/// The noise of counts over that of an aggregation, each divided by its sensitivity: both rounds together cost a
+/// fiftieth of an aggregation.
 const NOISE: f64 = 10.0;
 
 /// In each round a record is counted this many times in each column.
@@ -34,8 +36,8 @@ pub(crate) fn asks_for_columns(settings: &Settings) -> bool {
     settings.level == Level::Node && settings.scaling == Scaling::Noisy
 }
 
-/// The query with noise as large as [`NOISE`] times its sensitivity. Counts are divided by the root of how many of them a record is in, so
-/// that the sensitivity is one, whatever the number of columns.
+/// The query with noise as large as [`NOISE`] times its sensitivity. Counts are divided by the root of how many of them
+/// a record is in, so that the sensitivity is one, whatever the number of columns.
 pub(crate) fn column_count() -> Result<Query> {
     let purpose = "values of number columns and their differences, counted with noise; over the root of how often a record is counted";
     Ok(Query::new(COLUMN_COUNTS, purpose, Event::gaussian(NOISE, 1.0)?))
@@ -71,12 +73,13 @@ pub(crate) fn check_column_noise(plan: &Plan, columns: usize) -> Result<()> {
 /// The first round of noisy counts: how large values of number columns are, and how far apart.
 ///
 /// # Proof definition
-/// Two rounds of counts over all nodes. In each, and in each of `c` columns, a record is in two bins at most: in the first round that of
-/// its value, and that of the difference to its partner, where both have a value; in the second a coarse and a fine bin of its value.
-/// Who is whose partner follows from the number of nodes, and nobody has two. So adding or removing a record moves `2 c` counts by one
-/// at most: by `sqrt(2 c)` in L2 norm, times an integer scale exactly. The noise has `sqrt(2 c)` times the deviation of the plan's
-/// query, rounded up, and each round is post-processing of the Gaussian mechanism with sensitivity 1 and the noise of the plan's query. The
-/// bins of the second round follow from the answers of the first (docs/proofs/columns.md).
+/// Two rounds of counts over all nodes. In each, and in each of `c` columns, a record is in two bins at most: in the
+/// first round that of its value, and that of the difference to its partner, where both have a value; in the second a
+/// coarse and a fine bin of its value. Who is whose partner follows from the number of nodes, and nobody has two. So
+/// adding or removing a record moves `2 c` counts by one at most: by `sqrt(2 c)` in L2 norm, times an integer scale
+/// exactly. The noise has `sqrt(2 c)` times the deviation of the plan's query, rounded up, and each round is
+/// post-processing of the Gaussian mechanism with sensitivity 1 and the noise of the plan's query. The bins of the
+/// second round follow from the answers of the first (docs/proofs/columns.md).
 #[derive(Debug, Clone, Copy)]
 pub struct ValueSpreads;
 
@@ -151,7 +154,8 @@ fn counts_of(private: &Private, bins: usize) -> Result<Asked> {
 }
 
 impl Vault {
-    /// The maps that bring the number columns to scale of which no range is declared, from noisy counts of their values.
+    /// The maps that bring the number columns to scale of which no range is declared, from noisy counts of their
+    /// values.
     ///
     /// # Errors
     /// As [`Vault::ask`].
@@ -170,8 +174,8 @@ impl Vault {
             .collect())
     }
 
-    /// From now on the rows hold these columns as the maps bring them to scale. Each row changes by itself, and the maps left the vault
-    /// before: this asks nothing.
+    /// From now on the rows hold these columns as the maps bring them to scale. Each row changes by itself, and the
+    /// maps left the vault before: this asks nothing.
     ///
     /// # Errors
     /// Maps of other columns than those that have none yet.
@@ -189,8 +193,8 @@ impl Vault {
 }
 
 impl Private {
-    /// Where nodes lie in several ranks: what the partners have that lie in others, of the own nodes that come first in their pair, in
-    /// the order of the pairs.
+    /// Where nodes lie in several ranks: what the partners have that lie in others, of the own nodes that come first in
+    /// their pair, in the order of the pairs.
     fn partners_elsewhere(&self, pairs: &[[Option<u32>; 2]]) -> Result<Vec<Option<f64>>> {
         let Some(part) = &self.part else { return Ok(vec![]) };
         let (own, me, columns) = (part.own(), part.ranks.rank(), self.open_numbers.len());
@@ -252,14 +256,16 @@ impl Private {
     }
 }
 
-/// All nodes, two by two, in an order that has nothing to do with that of the table; one stays alone where their number is odd.
+/// All nodes, two by two, in an order that has nothing to do with that of the table; one stays alone where their number
+/// is odd.
 pub(crate) fn partners(nodes: usize) -> Vec<[Option<u32>; 2]> {
     let mut order: Vec<u32> = (0..nodes as u32).collect();
     order.sort_unstable_by_key(|&node| splitmix(node));
     order.chunks(2).map(|pair| [pair.first().copied(), pair.get(1).copied()]).collect()
 }
 
-/// A node's value in each of the columns, of rows that begin with some node; nothing where the value is missing, or where there is no node.
+/// A node's value in each of the columns, of rows that begin with some node; nothing where the value is missing, or
+/// where there is no node.
 fn values_of(
     rows: &Rows,
     first: usize,
@@ -305,7 +311,8 @@ mod tests {
         Plan::new(&settings().checked().expect("settings"), SIZES).expect("a plan")
     }
 
-    /// Three number columns, the second with an indicator for missing values; what each node has, or that it has nothing.
+    /// Three number columns, the second with an indicator for missing values; what each node has, or that it has
+    /// nothing.
     fn table(row: impl Fn(usize) -> Option<[f32; 3]>) -> Dataset {
         let parts = data().into_parts();
         let nodes = parts.graph.nodes();
@@ -354,7 +361,8 @@ mod tests {
         }
     }
 
-    /// The noise is that of the plan, times the root of how often a record is counted, and the plan pays for both rounds.
+    /// The noise is that of the plan, times the root of how often a record is counted, and the plan pays for both
+    /// rounds.
     #[test]
     fn counts_of_values_have_the_noise_that_is_charged() {
         let plan = plan();

@@ -13,8 +13,8 @@ use crate::settings::{ClassWeights, Level, Settings};
 /// The name of the query.
 pub(crate) const CLASS_COUNTS: &str = "class counts";
 
-/// The noise of counts over that of an aggregation, each divided by its sensitivity: as few counts tell what is needed of a class, they
-/// cost a twenty-fifth of an aggregation.
+/// The noise of counts over that of an aggregation, each divided by its sensitivity: as few counts tell what is needed
+/// of a class, they cost a twenty-fifth of an aggregation.
 const NOISE: f64 = 5.0;
 
 /// Whether a run asks for counts: class weights where labels are private.
@@ -31,9 +31,10 @@ pub(crate) fn class_count() -> Result<Query> {
 /// A noisy count of the training nodes of each class.
 ///
 /// # Proof definition
-/// A record has at most one label, so that adding or removing it moves one count by one at most: the counts, times an integer scale,
-/// have the sensitivity of that scale in L2 norm, exactly. The result is post-processing of the Gaussian mechanism with sensitivity 1
-/// and the noise of the plan's query (docs/proofs/class-counts.md). Which nodes train is public.
+/// A record has at most one label, so that adding or removing it moves one count by one at most: the counts, times an
+/// integer scale, have the sensitivity of that scale in L2 norm, exactly. The result is post-processing of the Gaussian
+/// mechanism with sensitivity 1 and the noise of the plan's query (docs/proofs/class-counts.md). Which nodes train is
+/// public.
 #[derive(Debug, Clone, Copy)]
 pub struct ClassCounts;
 
@@ -76,9 +77,9 @@ pub struct NoisyCounts {
 }
 
 impl NoisyCounts {
-    /// Offsets for the logarithm of each class's odds so that all classes count the same: of a class that is rarer by a factor the
-    /// odds are larger by it (Menon et al. 2021, Long-tail learning via logit adjustment). A count below its noise is taken to be
-    /// the noise.
+    /// Offsets for the logarithm of each class's odds so that all classes count the same: of a class that is rarer by a
+    /// factor the odds are larger by it (Menon et al. 2021, Long-tail learning via logit adjustment). A count below its
+    /// noise is taken to be the noise.
     pub fn odds(&self) -> Vec<f32> {
         let least = self.sigma.max(1.0);
         let counts: Vec<f64> = self.counts.iter().map(|&count| f64::from(count).max(least)).collect();

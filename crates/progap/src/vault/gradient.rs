@@ -18,8 +18,8 @@ pub(crate) fn gradient_sum(event: Event) -> Query {
     Query::new(GRADIENT, "noisy sum of clipped gradients", event)
 }
 
-/// A noisy gradient: each training node joins the batch with the probability of the plan's query, its gradient is clipped, and
-/// noise is added to the sum. Divided by the expected size of the batch.
+/// A noisy gradient: each training node joins the batch with the probability of the plan's query, its gradient is
+/// clipped, and noise is added to the sum. Divided by the expected size of the batch.
 ///
 /// # Proof definition
 /// For every network without batch normalisation, and aggregates that left this vault before, the result is

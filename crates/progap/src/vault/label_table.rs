@@ -1,5 +1,5 @@
-//! Sums of public rows over the training nodes of each class, with Gaussian noise: all that the likelihood of a softmax regression on
-//! public rows knows of labels.
+//! Sums of public rows over the training nodes of each class, with Gaussian noise: all that the likelihood of a softmax
+//! regression on public rows knows of labels.
 
 use progap_graph::{Part, UNLABELLED};
 use progap_privacy::Event;
@@ -25,20 +25,22 @@ pub(crate) fn label_table(noise: f64) -> Result<Query> {
 /// Training nodes whose rows are made at a time.
 const NODES_AT_ONCE: usize = 1 << 14;
 
-/// A noisy sum of public rows over the training nodes of each class: a row of sums for each class, and the deviation of its noise.
+/// A noisy sum of public rows over the training nodes of each class: a row of sums for each class, and the deviation of
+/// its noise.
 ///
 /// # Proof definition
-/// Which nodes train, and the row `f_i` of each, are public: functions of the split and of what left the vault before. A record has at
-/// most one label, so that adding or removing it moves the table by one row of norm one at most, in one class. In integers: `f_i`
-/// becomes `z_i` with `|z_i| <= S` by integer arithmetic ([`Quantiser`]), and the table has sensitivity `S` in L2 norm, exactly. The
-/// result is post-processing of the Gaussian mechanism with sensitivity 1 and the noise of the plan's query
-/// (docs/proofs/addressed-sums.md#label-tables).
+/// Which nodes train, and the row `f_i` of each, are public: functions of the split and of what left the vault before.
+/// A record has at most one label, so that adding or removing it moves the table by one row of norm one at most, in one
+/// class. In integers: `f_i` becomes `z_i` with `|z_i| <= S` by integer arithmetic ([`Quantiser`]), and the table has
+/// sensitivity `S` in L2 norm, exactly. The result is post-processing of the Gaussian mechanism with sensitivity 1 and
+/// the noise of the plan's query (docs/proofs/addressed-sums.md#label-tables).
 pub(crate) struct LabelTable<'r> {
     /// The name of its noise, which no other query has.
     pub label: String,
     /// The numbers of a row.
     pub width: usize,
-    /// Makes the rows of some nodes of the split and of what left the vault before; each is brought to norm one at most.
+    /// Makes the rows of some nodes of the split and of what left the vault before; each is brought to norm one at
+    /// most.
     pub make: &'r dyn Fn(&[u32]) -> Result<Vec<f32>>,
 }
 

@@ -1,10 +1,11 @@
 //! The vault: private data goes in, and comes out only through an accounted mechanism.
 //!
-//! There is no getter for what is private. At edge level that is the graph; at node level it is the graph and the
-//! rows of the nodes (features and labels). What leaves the vault is an answer to a [`VaultQuery`]. The vault owns the plan of the run
-//! and the randomness: [`Vault::ask`] takes each question off the list of the plan, with the noise that stands there, refuses what is
-//! not on it before anything is drawn, and records what it answered. So the list of what was recorded is the list of queries in the
-//! proof, and code that never holds a vault is post-processing by construction.
+//! There is no getter for what is private. At edge level that is the graph; at node level it is the graph and the rows
+//! of the nodes (features and labels). What leaves the vault is an answer to a [`VaultQuery`]. The vault owns the plan
+//! of the run and the randomness: [`Vault::ask`] takes each question off the list of the plan, with the noise that
+//! stands there, refuses what is not on it before anything is drawn, and records what it answered. So the list of what
+//! was recorded is the list of queries in the proof, and code that never holds a vault is post-processing by
+//! construction.
 //!
 //! | file | query |
 //! |---|---|
@@ -172,8 +173,8 @@ impl Vault {
         Ok(Vault::with(private, plan, randomness))
     }
 
-    /// As [`Vault::open`], for one of several ranks: it locks up the rows of its own nodes and the edges into them, and looks at no
-    /// others. All ranks have the same randomness, and ask the same queries in the same order.
+    /// As [`Vault::open`], for one of several ranks: it locks up the rows of its own nodes and the edges into them, and
+    /// looks at no others. All ranks have the same randomness, and ask the same queries in the same order.
     pub(crate) fn over(
         ranks: &Ranks,
         data: &RankData,
@@ -200,8 +201,8 @@ impl Vault {
     /// The answer to a question that the plan pays for.
     ///
     /// # Errors
-    /// A question that is not in the plan, was asked as often as it is there, or differs in anything but its noise: nothing is drawn
-    /// then. What the mechanism refuses.
+    /// A question that is not in the plan, was asked as often as it is there, or differs in anything but its noise:
+    /// nothing is drawn then. What the mechanism refuses.
     pub fn ask<Q: VaultQuery>(&mut self, question: Q) -> Result<Q::Answer> {
         let spec = question.spec(&self.private)?;
         self.noise.charged = self.charge(&spec)?;
@@ -213,8 +214,8 @@ impl Vault {
         Ok(answer)
     }
 
-    /// Counts a question whose answer was kept before an interruption. If that happened in the moment between being asked and being
-    /// recorded it is recorded now.
+    /// Counts a question whose answer was kept before an interruption. If that happened in the moment between being
+    /// asked and being recorded it is recorded now.
     pub(crate) fn hear<Q: VaultQuery>(&mut self, question: &Q) -> Result<()> {
         let spec = question.spec(&self.private)?;
         let is_recorded = |query: &Query| self.asked.count(&query.name) > self.passed.count(&query.name);
@@ -286,21 +287,22 @@ impl Vault {
         self.noise.randomness.key()
     }
 
-    /// From here on nobody can repeat the noise that was drawn so far. Called when an answer is about to be kept, and at the
-    /// end of each epoch, so that a resumed run stands at the same key.
+    /// From here on nobody can repeat the noise that was drawn so far. Called when an answer is about to be kept, and
+    /// at the end of each epoch, so that a resumed run stands at the same key.
     pub(crate) fn forget(&mut self) {
         self.noise.randomness.forget();
     }
 
-    /// Says which gradients are asked for next, in this order and with the same aggregates, before anything is forgotten. Where rows lie in
-    /// several ranks, those of many steps then travel at once.
+    /// Says which gradients are asked for next, in this order and with the same aggregates, before anything is
+    /// forgotten. Where rows lie in several ranks, those of many steps then travel at once.
     pub(crate) fn expect_gradients(&mut self, queries: impl IntoIterator<Item = String>) {
         if self.private.part.is_some() {
             self.noise.ahead.expect(queries);
         }
     }
 
-    /// From now on the rows hold other features: made of public rows and of answers that left before, so that this asks nothing.
+    /// From now on the rows hold other features: made of public rows and of answers that left before, so that this asks
+    /// nothing.
     ///
     /// # Errors
     /// Private rows, or features that do not fit.

@@ -19,14 +19,15 @@ pub struct Private {
     /// Where batches hold nodes with their senders: all edges, for predictions, which nothing protects.
     pub(super) every_edge: Option<Graph>,
     pub(super) bound: SenderBound,
-    /// Of each node, by how much the square of its message's length is multiplied on its way: the number of its edges where they have no
-    /// weights. Empty where what a node sends does not depend on it.
+    /// Of each node, by how much the square of its message's length is multiplied on its way: the number of its edges
+    /// where they have no weights. Empty where what a node sends does not depend on it.
     pub(super) out_degrees: Vec<u32>,
     pub(super) rows: Rows,
     /// Number columns that no map was applied to yet.
     pub(super) open_numbers: Vec<NumberColumn>,
     pub(super) train: Vec<u32>,
-    /// Where nodes lie in several ranks, the part of this one; then the graph above has no edges, and rows are those of its own nodes.
+    /// Where nodes lie in several ranks, the part of this one; then the graph above has no edges, and rows are those of
+    /// its own nodes.
     pub(super) part: Option<HeldPart>,
 }
 
@@ -153,8 +154,8 @@ impl Private {
         self.public_rows().ok_or(Error::internal("rows are private at node level"))
     }
 
-    /// How much each class counts in training, where the settings balance them. A function of public labels; at node level, where they
-    /// are private, [`ClassCounts`](super::ClassCounts) tells.
+    /// How much each class counts in training, where the settings balance them. A function of public labels; at node
+    /// level, where they are private, [`ClassCounts`](super::ClassCounts) tells.
     pub fn class_weights(&self) -> Option<Vec<f32>> {
         let rows = self.public_rows().filter(|_| self.settings.class_weights == ClassWeights::Balanced)?;
         if let Some(part) = &self.part {

@@ -34,7 +34,8 @@ pub(crate) fn edge_response(event: Event) -> Query {
 /// graphs never share any.
 #[derive(Debug, Clone, Copy)]
 pub struct NoisyGraph {
-    /// The bytes that the answer may take: a graph that would not fit is refused by its noisy size, which is private already.
+    /// The bytes that the answer may take: a graph that would not fit is refused by its noisy size, which is private
+    /// already.
     pub available: Option<u64>,
 }
 

@@ -12,8 +12,8 @@ pub(super) fn sample_stream(randomness: &mut Randomness<AnySource>) -> Result<St
     Ok(randomness.lasting_purpose("sample of out-edges")?.stream())
 }
 
-/// The places, in the order of receivers and in any order, of the edges that a sender keeps: all, or `most` of them. Senders choose one
-/// after the other, by the number of their edges alone.
+/// The places, in the order of receivers and in any order, of the edges that a sender keeps: all, or `most` of them.
+/// Senders choose one after the other, by the number of their edges alone.
 pub(crate) fn choose(stream: &mut Stream<AnySource>, edges: usize, most: usize) -> Vec<u32> {
     let mut places: Vec<u32> = (0..edges as u32).collect();
     if edges > most {
@@ -38,10 +38,10 @@ fn below(stream: &mut Stream<AnySource>, left: usize) -> usize {
     NonZeroU64::new(left as u64).map_or(0, |left| stream.below(left) as usize)
 }
 
-/// Keeps at most `max_edges` of each sender's edges, chosen at random by the sender alone. The choice is the same in every process
-/// of a run. All senders draw from one stream, one after the other, so that their choices are independent whatever the numbers of their
-/// edges: without a record the others choose by the same law. The stream is secret, as that of noise is: with its bits known, a record
-/// would move the choices of those who draw after it.
+/// Keeps at most `max_edges` of each sender's edges, chosen at random by the sender alone. The choice is the same in
+/// every process of a run. All senders draw from one stream, one after the other, so that their choices are independent
+/// whatever the numbers of their edges: without a record the others choose by the same law. The stream is secret, as
+/// that of noise is: with its bits known, a record would move the choices of those who draw after it.
 pub(super) fn sample_out_edges(
     graph: &Graph,
     max_edges: u32,

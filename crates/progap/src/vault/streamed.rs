@@ -1,8 +1,9 @@
 //! The noisy sums of graphs that memory does not hold: a block of receivers at a time.
 //!
-//! The messages of all nodes are in memory as small integers, since edges come from anywhere. Everything else passes through: edges and rows lie in
-//! a mapped file, sums go to whoever takes them. As all noise is bound to all exact sums, these are computed twice, first for their digest and
-//! then for their noise: nothing exact is ever written anywhere, and the result has the bits of [`Aggregation`].
+//! The messages of all nodes are in memory as small integers, since edges come from anywhere. Everything else passes
+//! through: edges and rows lie in a mapped file, sums go to whoever takes them. As all noise is bound to all exact
+//! sums, these are computed twice, first for their digest and then for their noise: nothing exact is ever written
+//! anywhere, and the result has the bits of [`Aggregation`].
 
 use std::ops::Range;
 
@@ -24,7 +25,8 @@ pub type Take<'t> = dyn FnMut(&mut [f32]) -> Result<()> + 't;
 
 /// A question whose answer has a row for each node, and can be given block by block with the same bits.
 pub trait Streamable: VaultQuery<Answer = Vec<f32>> {
-    /// Hands the rows of the answer to `take`, in their order. Where this ends in an error nothing may be kept of what was taken.
+    /// Hands the rows of the answer to `take`, in their order. Where this ends in an error nothing may be kept of what
+    /// was taken.
     ///
     /// # Errors
     /// Those of the question and of `take`.

@@ -80,8 +80,8 @@ impl VaultQuery for SubgraphGradient<'_> {
     }
 }
 
-/// The first items of a random order, in time that follows their number: items are swapped to the front one by one, and back
-/// again.
+/// The first items of a random order, in time that follows their number: items are swapped to the front one by one, and
+/// back again.
 fn without_replacement<S: Source>(stream: &mut Stream<S>, items: &mut [u32], size: usize) -> Vec<u32> {
     let mut swapped = Vec::with_capacity(size);
     for at in 0..size {
@@ -103,8 +103,8 @@ mod tests {
 
     use super::*;
 
-    /// Every item is drawn as often as any other, never twice, and the list is left as it was. Counts are within five standard
-    /// deviations: a false alarm once in 10^5 runs.
+    /// Every item is drawn as often as any other, never twice, and the list is left as it was. Counts are within five
+    /// standard deviations: a false alarm once in 10^5 runs.
     #[test]
     fn a_draw_leaves_the_list_as_it_was() {
         let items: Vec<u32> = (0..50).map(|i| 3 * i).collect();

@@ -82,8 +82,8 @@ impl VaultQuery for Watched<'_> {
     }
 }
 
-/// The list of the plan is used up by questions, answers kept before an interruption among them; what is not on it, is asked once more or
-/// differs in anything but its noise never reaches a mechanism, and draws nothing.
+/// The list of the plan is used up by questions, answers kept before an interruption among them; what is not on it, is
+/// asked once more or differs in anything but its noise never reaches a mechanism, and draws nothing.
 #[test]
 fn what_is_not_on_the_plan_is_refused_before_noise_is_drawn() {
     let settings = Settings { depth: 2, ..Settings::of(MethodKind::ProgapLabels, Level::Edge) };
@@ -255,7 +255,8 @@ fn an_edge_moves_one_count_by_one() {
     }
 }
 
-/// The recorded event is that of the unit, its scale is the one that is drawn, and all counts together cost what is stated.
+/// The recorded event is that of the unit, its scale is the one that is drawn, and all counts together cost what is
+/// stated.
 #[test]
 fn votes_are_recorded_with_the_noise_that_is_drawn() {
     for (undirected, sensitivity) in [(false, 1.0), (true, 2.0)] {
@@ -284,8 +285,8 @@ pub(super) fn of(values: &[f32], width: usize) -> impl Fn(Range<usize>) -> Resul
     move |nodes| Ok(values[nodes.start * width..nodes.end * width].to_vec())
 }
 
-/// A message that a method made keeps its length, and is never longer than one; at node level, where it could be made of private rows, it
-/// is not sent at all.
+/// A message that a method made keeps its length, and is never longer than one; at node level, where it could be made
+/// of private rows, it is not sent at all.
 #[test]
 fn what_a_method_made_is_no_longer_than_one_and_never_sent_at_node_level() {
     let made = |level: Level, length: f32| {
@@ -348,8 +349,8 @@ fn messages_do_not_depend_on_the_block_that_computes_them() {
     }
 }
 
-/// Sums that are computed block by block, twice, are those that are computed at once, noise included: for messages of several panels and
-/// receivers of several blocks, at every level, under a key as under a seed.
+/// Sums that are computed block by block, twice, are those that are computed at once, noise included: for messages of
+/// several panels and receivers of several blocks, at every level, under a key as under a seed.
 #[test]
 fn streamed_sums_have_the_same_bits() {
     let network = SocialNetwork::new(70_000).edges(300_000).classes(70).feature_count(20).seed(5);

@@ -10,8 +10,9 @@ use crate::rows::Aggregates;
 use crate::{Error, Result, propagate};
 
 impl Private {
-    /// The inputs of a GraphSAGE's convolutions from the senders, **without any protection**: for the data owner alone, and the
-    /// statement says so. Each sender speaks to all its receivers, with the weight that sampling gives it on average.
+    /// The inputs of a GraphSAGE's convolutions from the senders, **without any protection**: for the data owner alone,
+    /// and the statement says so. Each sender speaks to all its receivers, with the weight that sampling gives it on
+    /// average.
     pub fn unprotected_aggregates(&self, sage: &Sage) -> Result<Vec<Vec<f32>>> {
         Ok(sage.aggregates(&self.rows.own()?, &self.senders_on_average())?)
     }
@@ -36,8 +37,8 @@ impl Private {
         }
     }
 
-    /// The accuracy on a part of the nodes, **without any protection**: at node level it is for the data owner alone, and the
-    /// statement says so. Of no nodes it is not a number.
+    /// The accuracy on a part of the nodes, **without any protection**: at node level it is for the data owner alone,
+    /// and the statement says so. Of no nodes it is not a number.
     pub fn unprotected_accuracy(
         &self,
         network: &Network,

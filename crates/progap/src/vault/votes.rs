@@ -20,7 +20,8 @@ pub(crate) fn vote_count(event: Event) -> Query {
     Query::new(VOTES, "votes for each class, counted over the graph with Laplace noise", event)
 }
 
-/// How far one record moves the counts, in L1 norm: an edge one count by one, an undirected edge one in each of two rows.
+/// How far one record moves the counts, in L1 norm: an edge one count by one, an undirected edge one in each of two
+/// rows.
 pub(crate) fn vote_sensitivity(settings: &Settings) -> f64 {
     if settings.undirected { 2.0 } else { 1.0 }
 }
@@ -28,10 +29,11 @@ pub(crate) fn vote_sensitivity(settings: &Settings) -> f64 {
 /// A noisy count: every node votes for one class, and the votes of the in-neighbours are counted for each node.
 ///
 /// # Proof definition
-/// Votes are functions of public rows and of what left this vault before. The counts are integers; adding or removing a directed
-/// edge moves one count by one, an undirected edge one count in each of two rows. With Laplace noise of the plan's scale `b`, rounded
-/// and sampled exactly ([`RoundedLaplace::release`]), the result is `1/b`-private for a directed edge and `2/b`-private for
-/// an undirected edge, with a delta of zero (docs/proofs/votes.md). At level none there is no noise and no guarantee.
+/// Votes are functions of public rows and of what left this vault before. The counts are integers; adding or removing a
+/// directed edge moves one count by one, an undirected edge one count in each of two rows. With Laplace noise of the
+/// plan's scale `b`, rounded and sampled exactly ([`RoundedLaplace::release`]), the result is `1/b`-private for a
+/// directed edge and `2/b`-private for an undirected edge, with a delta of zero (docs/proofs/votes.md). At level none
+/// there is no noise and no guarantee.
 #[derive(Debug, Clone)]
 pub struct Votes<'a> {
     /// The name of its noise, which no other query has.

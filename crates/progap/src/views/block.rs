@@ -1,7 +1,8 @@
 //! How a noisy sum is read: classes, the number of senders and features, each in a unit of its own.
 //!
-//! With the sums `s_c` of classes, `n` of constants and `f_j` of features of one node, it reads `s_c / unit`, `(n - centre) / unit` and
-//! `f_j / unit`; where there is no noise also the direction `s_c / |s|`, and the mean `f_j / n` of its senders.
+//! With the sums `s_c` of classes, `n` of constants and `f_j` of features of one node, it reads `s_c / unit`, `(n -
+//! centre) / unit` and `f_j / unit`; where there is no noise also the direction `s_c / |s|`, and the mean `f_j / n` of
+//! its senders.
 
 use progap_nn::Input;
 

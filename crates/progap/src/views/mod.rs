@@ -1,4 +1,5 @@
-//! A model of two views of a node: what its features say of its class, what the noisy sums say, and how both are weighed.
+//! A model of two views of a node: what its features say of its class, what the noisy sums say, and how both are
+//! weighed.
 //!
 //! ```text
 //! known = log p(y | x)             from the features x of the node
@@ -6,7 +7,8 @@
 //! log p = combination(known, seen, sums, x)
 //! ```
 //!
-//! The first and the last are models of tables ([`TableModel`]): linear, or with a hidden layer, and with trees where these help.
+//! The first and the last are models of tables ([`TableModel`]): linear, or with a hidden layer, and with trees where
+//! these help.
 
 mod block;
 mod table;
@@ -322,7 +324,8 @@ impl Sums {
 }
 
 impl GraphView {
-    /// The logarithms of the probabilities, from those of the features, perhaps with the rows themselves, and what is read of the sums.
+    /// The logarithms of the probabilities, from those of the features, perhaps with the rows themselves, and what is
+    /// read of the sums.
     pub fn combined(
         &self,
         shape: &ViewsShape,

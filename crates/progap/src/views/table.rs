@@ -85,8 +85,9 @@ impl TableModel {
         }
     }
 
-    /// A model with the tensors under a name: whether it has a hidden layer and trees, and which of the inputs its softmax reads, follows from what
-    /// is there. `inputs` are the columns of those that it reads at least, and of those that it may read.
+    /// A model with the tensors under a name: whether it has a hidden layer and trees, and which of the inputs its
+    /// softmax reads, follows from what is there. `inputs` are the columns of those that it reads at least, and of
+    /// those that it may read.
     pub fn from(
         tensors: &[Tensor<'_>],
         part: &str,

@@ -37,8 +37,8 @@ fn honest_training_passes() {
     }
 }
 
-/// Little noise, much claimed: a training run that says epsilon 1 and spends 60 is found out, undirected edges and records too.
-/// Without noise nothing is claimed and everything is seen.
+/// Little noise, much claimed: a training run that says epsilon 1 and spends 60 is found out, undirected edges and
+/// records too. Without noise nothing is claimed and everything is seen.
 #[test]
 fn false_claims_about_training_are_found() {
     let node = Settings { max_degree: 9, ..quick(Level::Node) };
@@ -58,8 +58,8 @@ fn false_claims_about_training_are_found() {
     assert!(findings.iter().all(|finding| finding.measured > 2.0 && !finding.refuted), "{findings:#?}");
 }
 
-/// Where neighbours tell nothing, two views release the features alone; the aggregates of later stages lie in the release all the same,
-/// and are looked at. Without noise every canary is seen in them.
+/// Where neighbours tell nothing, two views release the features alone; the aggregates of later stages lie in the
+/// release all the same, and are looked at. Without noise every canary is seen in them.
 #[test]
 fn aggregates_after_the_released_stage_are_attacked_too() {
     let network = network();
@@ -81,10 +81,10 @@ fn aggregates_after_the_released_stage_are_attacked_too() {
     assert!(links.iter().any(|attack| attack.name == "aggregates"));
 }
 
-/// The joint-privacy lemma (crates/privacy/proofs/joint-dp.md) on a real release: whether a record is there, with its features, label
-/// and receivers, is not seen by all others within epsilon, though they see the model, the aggregates and every prediction but
-/// its own. Predictions that read the rows of a node's senders break it, and are found out. An accusation of the
-/// honest release has probability at most 0.001.
+/// The joint-privacy lemma (crates/privacy/proofs/joint-dp.md) on a real release: whether a record is there, with its
+/// features, label and receivers, is not seen by all others within epsilon, though they see the model, the aggregates
+/// and every prediction but its own. Predictions that read the rows of a node's senders break it, and are found out. An
+/// accusation of the honest release has probability at most 0.001.
 #[test]
 fn what_all_others_see_of_a_record_stays_within_epsilon() {
     let settings = Settings { epsilon: Some(1.0), max_degree: 9, ..quick(Level::Node) };
@@ -108,8 +108,8 @@ fn what_all_others_see_of_a_record_stays_within_epsilon() {
     assert!(refuted(&broken), "{broken:#?}");
 }
 
-/// Attacks find what is there to be found: with hardly any noise and few senders in a row an edge is seen, with much noise
-/// it is not. The areas are means over thousands of pairs; 0.03 is more than five standard errors.
+/// Attacks find what is there to be found: with hardly any noise and few senders in a row an edge is seen, with much
+/// noise it is not. The areas are means over thousands of pairs; 0.03 is more than five standard errors.
 #[test]
 fn attacks_see_edges_without_noise_and_none_in_noise() {
     let sparse = SocialNetwork::new(3000).edges(9000).classes(3).seed(2).generate().expect("a network");

@@ -69,9 +69,10 @@ pub struct Reject {
     pub reason: String,
 }
 
-/// Reads a table of nodes, without edges and labels, as the one of `schema` was read: the same features in the same order, categories that
-/// were known, dates in the order in which they were written, numbers mapped as its numbers were. Each row is read by
-/// itself: one that does not fit is no error, but one of [`LaterRows::rejects`]. Other columns are not used.
+/// Reads a table of nodes, without edges and labels, as the one of `schema` was read: the same features in the same
+/// order, categories that were known, dates in the order in which they were written, numbers mapped as its numbers
+/// were. Each row is read by itself: one that does not fit is no error, but one of [`LaterRows::rejects`]. Other
+/// columns are not used.
 ///
 /// ```
 /// use progap_graph::read::{LoadOptions, table};

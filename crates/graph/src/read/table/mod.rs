@@ -3,9 +3,10 @@
 //! The node table has a column `id`, a column `label` (empty where the label is not known), where people have one a
 //! column `split` (`train`, `val`, `test` or `none`), and features: numbers stay numbers (with an indicator beside them
 //! where some are missing), truth values become 0 and 1, dates become days, and every value of a text column becomes a
-//! one-hot feature `column=value` (an empty cell sets none of them). The edge table has
-//! the columns `source` and `target` (or `src` and `dst`, or `from` and `to`) and perhaps weights; its other columns are not read.
-//! [`LoadOptions`] gives columns other names. A table `target` is one of nodes as well, perhaps beside a list of their features. Ids are integers or text. A table may also be a folder of Parquet files, as Spark writes them: its rows
+//! one-hot feature `column=value` (an empty cell sets none of them). The edge table has the columns `source` and
+//! `target` (or `src` and `dst`, or `from` and `to`) and perhaps weights; its other columns are not read.
+//! [`LoadOptions`] gives columns other names. A table `target` is one of nodes as well, perhaps beside a list of their
+//! features. Ids are integers or text. A table may also be a folder of Parquet files, as Spark writes them: its rows
 //! are those of all of them, by name.
 //!
 //! Errors name rows as a text editor counts them, the header being row 1; rows of a Parquet file, which has no

@@ -2,8 +2,8 @@
 
 use crate::settings::{FeatureLearning, Settings};
 
-/// Of the squared signal that the budget pays for, the share of the class sums and of each table of labels; the rest is divided between the
-/// sums over the graph.
+/// Of the squared signal that the budget pays for, the share of the class sums and of each table of labels; the rest is
+/// divided between the sums over the graph.
 const SHARE_OF_FEATURES: f64 = 0.08;
 const SHARE_OF_LABELS: f64 = 0.05;
 /// However many tables there are, sums keep this.

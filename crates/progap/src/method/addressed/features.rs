@@ -12,13 +12,14 @@ const COUNTING: f64 = 0.05;
 const LEAST_RATIO: f64 = 0.05;
 const LEAST_SHARE: f64 = 1e-4;
 
-/// Of rich features: entries that are no larger than so many deviations of their noise say nothing, columns are taken to be no rarer than so
-/// many deviations of theirs, and what all columns say together is believed this far.
+/// Of rich features: entries that are no larger than so many deviations of their noise say nothing, columns are taken
+/// to be no rarer than so many deviations of theirs, and what all columns say together is believed this far.
 const DEVIATIONS: f64 = 2.5;
 const DEVIATIONS_OF_COLUMNS: f64 = 2.0;
 const BELIEF: f64 = 0.5;
 
-/// The model that the sums suggest: naive Bayes, or, of many columns, a linear discriminant with columns in units of the root of their mean.
+/// The model that the sums suggest: naive Bayes, or, of many columns, a linear discriminant with columns in units of
+/// the root of their mean.
 ///
 /// # Proof definition
 /// A function of what left the vault: post-processing.

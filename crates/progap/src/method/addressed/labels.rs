@@ -6,7 +6,8 @@ use crate::{Error, Result};
 
 /// The length of the constant beside rows, over the length to which these are brought.
 pub(super) const CONSTANT: f64 = 0.5;
-/// How strongly weights are pulled towards simple ones, and how much stronger for each unit of variance that the noise has for each row.
+/// How strongly weights are pulled towards simple ones, and how much stronger for each unit of variance that the noise
+/// has for each row.
 const PULL: f64 = 20.0;
 const PULL_OF_NOISE: f64 = 1e4;
 /// Steps of the search for the strength of the simple weights, and of the fit.
@@ -39,8 +40,8 @@ pub(super) struct Learnt {
 }
 
 /// The softmax regression whose likelihood the table tells: with rows `f_i` and labels `y_i`, labels enter it through
-/// `sum of y_i f_i^T` alone. Its weights are pulled towards "what a sum says of a class speaks for it", times a strength that is fitted first;
-/// the more noise, the stronger the pull.
+/// `sum of y_i f_i^T` alone. Its weights are pulled towards "what a sum says of a class speaks for it", times a
+/// strength that is fitted first; the more noise, the stronger the pull.
 ///
 /// # Proof definition
 /// A function of rows that are public and of a table that left the vault: post-processing.
@@ -58,8 +59,8 @@ pub(super) fn learn(known: &ReleasedTable<'_>) -> Result<Learnt> {
     let shares: Vec<f64> = counts.iter().map(|count| count / total).collect();
     let sampled = rows as f64 / known.nodes.max(1) as f64;
     let strength = strength(known, &shares, sampled);
-    // The penalty is `pull / 2` times a square; a linear term moves its centre. With targets that are the same for every row, what is left
-    // of the table beyond them is that linear term.
+    // The penalty is `pull / 2` times a square; a linear term moves its centre. With targets that are the same for
+    // every row, what is left of the table beyond them is that linear term.
     let pull = (PULL + PULL_OF_NOISE * known.noise * known.noise / known.nodes.max(1) as f64) * sampled;
     let mut sums = vec![0f64; width];
     for row in known.rows.chunks_exact(width) {
@@ -155,7 +156,8 @@ fn strength(known: &ReleasedTable<'_>, shares: &[f64], sampled: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Without noise and pull the table is all that maximum likelihood needs: the same weights as a fit that sees every label.
+    /// Without noise and pull the table is all that maximum likelihood needs: the same weights as a fit that sees every
+    /// label.
     #[test]
     fn the_table_tells_what_labels_tell() {
         let mut state = 7u64;

@@ -1,5 +1,5 @@
-//! Two views at node level (docs/addressed-sums.md): features and labels are private, so both models come from noisy tables, and the budget
-//! of the sums goes to the nodes that need them.
+//! Two views at node level (docs/addressed-sums.md): features and labels are private, so both models come from noisy
+//! tables, and the budget of the sums goes to the nodes that need them.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -112,8 +112,8 @@ pub(super) fn sent(release: &Release, rows: &Rows, index: usize) -> Result<Optio
     }
 }
 
-/// Whether the weights beside the sums are those that follow from the split and from the sums before. Another machine may round a few of
-/// them to the next step.
+/// Whether the weights beside the sums are those that follow from the split and from the sums before. Another machine
+/// may round a few of them to the next step.
 pub(super) fn weights_follow(release: &Release) -> Result<bool> {
     let (predictor, settings) = (release.predictor(), release.settings()?);
     let nodes = release.nodes();

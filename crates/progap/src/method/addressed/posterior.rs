@@ -8,8 +8,8 @@ const LEAST_VARIANCE: f64 = 1e-3;
 /// Rotations of all pairs: far more than symmetric matrices of any size need.
 const MOST_SWEEPS: usize = 60;
 
-/// How the rows of an aggregate are read, from those of nodes that do not train: their covariance less that of the noise. `noise` is that of
-/// a receiver of weight one.
+/// How the rows of an aggregate are read, from those of nodes that do not train: their covariance less that of the
+/// noise. `noise` is that of a receiver of weight one.
 pub(super) fn of(aggregate: &Aggregate, others: &[u32], noise: f64) -> Posterior {
     let classes = aggregate.width - 1;
     let stride = classes + 1;
@@ -130,7 +130,8 @@ mod tests {
         }
     }
 
-    /// Rows whose variance is as large as that of their noise keep half of what they say, and rows of half the weight a fifth.
+    /// Rows whose variance is as large as that of their noise keep half of what they say, and rows of half the weight a
+    /// fifth.
     #[test]
     fn noise_is_taken_away_by_how_much_of_it_there_is() {
         let mut state = 1u64;

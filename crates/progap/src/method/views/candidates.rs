@@ -6,8 +6,9 @@
 //! boosted     log p = base(z) + trees(z)        trees on what the base says out of fold
 //! ```
 //!
-//! The loss of all of them is the cross-entropy of the labels; the rows that choose are those held out and, where they are few, folds of the rows that are
-//! fitted to, each met by a fit without it. Every candidate has a temperature of its own, by the same rows.
+//! The loss of all of them is the cross-entropy of the labels; the rows that choose are those held out and, where they
+//! are few, folds of the rows that are fitted to, each met by a fit without it. Every candidate has a temperature of
+//! its own, by the same rows.
 
 use progap_nn::{
     Boosting, Design, Evidence, Inputs, Softmax, Start, Table, Task, cross_fitted, log_losses,
@@ -20,9 +21,11 @@ use super::stage::MANY_CLASSES;
 use crate::Result;
 use crate::views::TableModel;
 
-/// The most steps of a linear fit, which goes on from the one before: more of them change no accuracy (docs/method.md#views).
+/// The most steps of a linear fit, which goes on from the one before: more of them change no accuracy
+/// (docs/method.md#views).
 const STEPS: usize = 30;
-/// How strongly a combination is held to a simple one: both views to their product, which is right where they are independent.
+/// How strongly a combination is held to a simple one: both views to their product, which is right where they are
+/// independent.
 const TOWARDS_CENTRE: [f64; 5] = [1.0, 0.1, 0.03, 0.01, 0.001];
 /// The same where there are [`MANY_CLASSES`].
 const TOWARDS_CENTRE_OF_MANY: [f64; 2] = [0.1, 0.01];

@@ -1,13 +1,13 @@
-//! A linear features model fitted on all nodes where rows are sparse: to labels where there are some, and elsewhere to what the features say
-//! together with what is known of nodes whose rows are alike.
+//! A linear features model fitted on all nodes where rows are sparse: to labels where there are some, and elsewhere to
+//! what the features say together with what is known of nodes whose rows are alike.
 //!
 //! ```text
 //! target of a node without a label = softmax(W [log p(y | x), log mean over the nearest of what is known of them])
 //! loss = - sum over all nodes of target log q(y | x)
 //! ```
 //!
-//! It reads nothing but the features: the nearest are needed to fit it, and not to predict (Hinton et al. 2015, Distilling the knowledge in a neural
-//! network).
+//! It reads nothing but the features: the nearest are needed to fit it, and not to predict (Hinton et al. 2015,
+//! Distilling the knowledge in a neural network).
 
 use progap_nn::{Design, Evidence, Input, Inputs, Softmax, Task, shrunk_temperature};
 
@@ -71,8 +71,8 @@ fn distilled(rows: &Rows, splits: &Splits, alone: &Features) -> Result<Option<Fe
     }
     let (_, temperature, mut model) = best.ok_or(Error::internal("no strength was tried"))?;
     model.scale_logits(temperature);
-    // For training nodes the targets' out-of-fold logits, without the temperature of the fit (docs/method.md#views). Where training nodes choose, these
-    // logits know their labels too well, and a model that never saw them speaks.
+    // For training nodes the targets' out-of-fold logits, without the temperature of the fit (docs/method.md#views).
+    // Where training nodes choose, these logits know their labels too well, and a model that never saw them speaks.
     let out_of_fold = match splits.folds().choosing {
         0 => {
             let of_node = |&node: &u32| &said[node as usize * classes..][..classes];
@@ -83,7 +83,8 @@ fn distilled(rows: &Rows, splits: &Splits, alone: &Features) -> Result<Option<Fe
     Ok(Some(Features { model: TableModel::new(model), out_of_fold, places: alone.places.clone() }))
 }
 
-/// Logits of what the features say of each node, weighed with the mean of what is known of the nearest, which is never its own label.
+/// Logits of what the features say of each node, weighed with the mean of what is known of the nearest, which is never
+/// its own label.
 fn with_nearest(rows: &Rows, splits: &Splits, alone: &Features, nearest: &KnnGraph) -> Result<Vec<f32>> {
     let classes = rows.classes();
     let everyone: Vec<u32> = (0..rows.labels().len() as u32).collect();

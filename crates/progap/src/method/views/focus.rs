@@ -5,8 +5,8 @@
 //! w_j = sqrt(m_j / max m)
 //! ```
 //!
-//! With them a column that counts has more of the norm that a message may have, and its next sum less noise. A function of public rows and of sums
-//! that left the vault before.
+//! With them a column that counts has more of the norm that a message may have, and its next sum less noise. A function
+//! of public rows and of sums that left the vault before.
 
 use super::Splits;
 use super::features::Features;

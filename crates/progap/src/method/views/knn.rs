@@ -21,7 +21,8 @@ pub(super) fn are_compared(nodes: usize, entries: usize) -> bool {
     nodes <= MOST_NODES && entries >= LEAST_ENTRIES * nodes
 }
 
-/// For each node those that it is near to, or that are near to it, each with a share; the shares of a node add up to one.
+/// For each node those that it is near to, or that are near to it, each with a share; the shares of a node add up to
+/// one.
 pub(super) struct KnnGraph {
     offsets: Vec<usize>,
     others: Vec<u32>,
@@ -29,7 +30,8 @@ pub(super) struct KnnGraph {
 }
 
 impl KnnGraph {
-    /// By the cosine of the rows, each column times its weight. None where rows are not sparse, or too many, or say too little.
+    /// By the cosine of the rows, each column times its weight. None where rows are not sparse, or too many, or say too
+    /// little.
     pub fn of(input: Input<'_>, weights: &[f32]) -> Option<KnnGraph> {
         let Input::Sparse { offsets, indices, values, .. } = input else { return None };
         let nodes = offsets.len() - 1;

@@ -1,4 +1,5 @@
-//! What nodes send. A message is a function of a public row and of sums that left the vault before, and of norm one at most.
+//! What nodes send. A message is a function of a public row and of sums that left the vault before, and of norm one at
+//! most.
 //!
 //! ```text
 //! labels     [sqrt(1 - k^2) u, k]     u = (p - 1/C) / |p - 1/C|, p the label of a training node, else what the latest model says; k = 0.2
@@ -6,8 +7,8 @@
 //! features   [e, w z / r] / max(1, norm)     z the standardised columns, w how much each of them counted before
 //! ```
 //!
-//! A sum of the constants is the number of senders. Where there is no noise labels and features are sent side by side, each divided by the square
-//! root of two, in two hops: first those of the senders, then the means that these received.
+//! A sum of the constants is the number of senders. Where there is no noise labels and features are sent side by side,
+//! each divided by the square root of two, in two hops: first those of the senders, then the means that these received.
 
 use std::ops::Range;
 
@@ -58,7 +59,8 @@ pub(super) fn labels(known: &[f32], labels: &[u32], is_train: &[bool], classes: 
     messages
 }
 
-/// Whom each node knows: what came of the messages of labels before, divided by their unit; other columns of the sums are left out.
+/// Whom each node knows: what came of the messages of labels before, divided by their unit; other columns of the sums
+/// are left out.
 pub(super) fn structure(before: &[f32], unit: f32, sum: SumShape) -> Vec<f32> {
     let constant = STRUCTURE_CONSTANT * (sum.classes as f32).sqrt();
     let mut messages = Vec::with_capacity(before.len());

@@ -1,4 +1,5 @@
-//! Two views (docs/method.md#views): what the features say of a class, and what noisy sums of messages say, learnt apart and weighed against one another.
+//! Two views (docs/method.md#views): what the features say of a class, and what noisy sums of messages say, learnt
+//! apart and weighed against one another.
 //!
 //! ```text
 //! known = log p(y | x)                                   the features model, on nodes with a label
@@ -94,8 +95,8 @@ const SPEC: MethodSpec = MethodSpec {
 
 /// Parts into which training nodes are divided, each of which is seen by a model that was fitted without it.
 const FOLDS: usize = 5;
-/// The most rows that anything is fitted to. More would not change what is learnt by much, and take more time and memory than the graph; a
-/// sample costs no privacy, as rows are public here.
+/// The most rows that anything is fitted to. More would not change what is learnt by much, and take more time and
+/// memory than the graph; a sample costs no privacy, as rows are public here.
 const MOST_FITTED: usize = 1 << 17;
 
 impl Method for TwoViews {
@@ -130,8 +131,8 @@ impl Method for TwoViews {
         }
     }
 
-    /// The features alone, then with the sums of one aggregation more in each stage, one for each way of the edges. Every fit goes to its
-    /// optimum at once.
+    /// The features alone, then with the sums of one aggregation more in each stage, one for each way of the edges.
+    /// Every fit goes to its optimum at once.
     fn program(&self, settings: &Settings, sizes: PublicFacts, choice: Option<&Choice>) -> Program {
         match settings.level {
             Level::Node if settings.weighs_receivers() => return addressed::program(settings, sizes),
@@ -221,8 +222,8 @@ impl Method for TwoViews {
         let splits = Splits::new(rows, trainer.seed);
         // Fitted again where a run is resumed: it is a function of public rows, to the last bit.
         let features = distilled::fit(rows, &splits)?.or_more_than_linear(rows, &splits)?;
-        // Of a class that is rarer by a factor the odds are larger by it, as if all were equally frequent (Menon et al. 2021, Long-tail
-        // learning via logit adjustment).
+        // Of a class that is rarer by a factor the odds are larger by it, as if all were equally frequent (Menon et al.
+        // 2021, Long-tail learning via logit adjustment).
         let weights = trainer.vault.class_weights();
         let odds: Option<Vec<f32>> = weights.map(|weights| weights.into_iter().map(f32::ln).collect());
         let mut aggregates = Aggregates::new();

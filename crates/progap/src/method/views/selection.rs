@@ -1,4 +1,5 @@
-//! What is sent next, and which stage is released: by nodes that were not fitted to, and by sums that left the vault before.
+//! What is sent next, and which stage is released: by nodes that were not fitted to, and by sums that left the vault
+//! before.
 //!
 //! ```text
 //! released stage = argmin of log loss over the stages whose gain over the features is more than one standard error
@@ -22,7 +23,8 @@ use crate::views::Views;
 /// Below this the classes of neighbours are hardly more similar than chance would have it.
 const MIN_SIMILARITY: f64 = 0.15;
 
-/// A stage has to be better than the features by this many standard errors. With two, few nodes held out would keep good stages back.
+/// A stage has to be better than the features by this many standard errors. With two, few nodes held out would keep
+/// good stages back.
 const MIN_ERRORS: f64 = 1.0;
 
 /// Nodes that can tell one model from another; fewer would tell anything.
@@ -44,8 +46,8 @@ pub(super) fn score(
     Ok(scores.map(|scores| scores.get(metric)).filter(|score| score.is_finite()))
 }
 
-/// One standard error of the mean difference between the log losses of a model and of the features: a smaller gain than that may be
-/// chance, as it often is where few nodes choose. Of next to none of them it is all that there is to gain.
+/// One standard error of the mean difference between the log losses of a model and of the features: a smaller gain than
+/// that may be chance, as it often is where few nodes choose. Of next to none of them it is all that there is to gain.
 pub(super) fn standard_error(log_losses: &[f64], of_features: &[f64]) -> f64 {
     if log_losses.len() < MIN_CHOOSING {
         return mean(of_features);
@@ -59,9 +61,9 @@ pub(super) fn standard_error(log_losses: &[f64], of_features: &[f64]) -> f64 {
 /// The choice that follows from what happened so far.
 ///
 /// # Proof definition
-/// A function of noisy sums that left the vault before, and of features, labels and the split, which are public at the levels that have
-/// it: post-processing. Whatever is chosen, the next query is one aggregation of messages of length one at most with the noise of
-/// the plan, and their number is fixed before the first.
+/// A function of noisy sums that left the vault before, and of features, labels and the split, which are public at the
+/// levels that have it: post-processing. Whatever is chosen, the next query is one aggregation of messages of length
+/// one at most with the noise of the plan, and their number is fixed before the first.
 pub(super) fn choose(settings: &Settings, history: &[EpochRecord]) -> Choice {
     let score_of = |stage: usize| {
         history.iter().find(|record| record.stage == stage).and_then(|record| record.stage_score)
@@ -131,8 +133,8 @@ impl SourceStage {
         SourceStage { stage, least: found.log_loss }
     }
 
-    /// The later stage, unless it is worse than the best so far by more than chance makes it: it knows of labels farther away, and
-    /// a stage that is never sent tells the next ones nothing.
+    /// The later stage, unless it is worse than the best so far by more than chance makes it: it knows of labels
+    /// farther away, and a stage that is never sent tells the next ones nothing.
     pub fn or(self, stage: usize, found: StageScore) -> SourceStage {
         let worse = found.log_loss - self.least;
         let stage = if worse > found.standard_error.unwrap_or(0.0) { self.stage } else { stage };

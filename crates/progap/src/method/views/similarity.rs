@@ -12,7 +12,8 @@ use crate::rows::Rows;
 use crate::vault::Aggregate;
 use crate::views::SumShape;
 
-/// The largest similarity that some sums tell of; none where none of them can tell. `share` is the length that labels have in a message.
+/// The largest similarity that some sums tell of; none where none of them can tell. `share` is the length that labels
+/// have in a message.
 pub(super) fn largest(
     aggregates: &[Aggregate],
     sum: SumShape,
@@ -74,8 +75,8 @@ impl NeighbourStats {
         self.agree += product_with_code(said, label) / f64::from(content() * share);
     }
 
-    /// How similar the classes of neighbours are at most: 0 if edges are drawn without regard to class, 1 if all neighbours are of one
-    /// class; two standard errors of the noise are added.
+    /// How similar the classes of neighbours are at most: 0 if edges are drawn without regard to class, 1 if all
+    /// neighbours are of one class; two standard errors of the noise are added.
     fn similarity(&self, truth: f64, nodes: f64, priors: &[f64], noise: f64) -> f64 {
         let (senders, classes) = (self.senders.max(1.0), priors.len() as f64);
         let same: f64 = priors.iter().map(|prior| prior * prior).sum();
@@ -90,7 +91,8 @@ impl NeighbourStats {
 mod tests {
     use super::*;
 
-    /// Rows of sums of messages that say what they know of labels; nodes of two classes have ten neighbours each, of whom so many are alike.
+    /// Rows of sums of messages that say what they know of labels; nodes of two classes have ten neighbours each, of
+    /// whom so many are alike.
     fn received(alike: f32) -> NeighbourStats {
         let mut stats = NeighbourStats::default();
         for node in 0..100u32 {

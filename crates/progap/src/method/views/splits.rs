@@ -9,8 +9,8 @@ use crate::rows::Rows;
 /// Fewer nodes held out than these choose by chance alone.
 const FEW_HELD_OUT: usize = 100;
 
-/// Parts of the training nodes, by their places in the list of those that are fitted to; the first of them also choose, each among models
-/// that were fitted without it.
+/// Parts of the training nodes, by their places in the list of those that are fitted to; the first of them also choose,
+/// each among models that were fitted without it.
 #[derive(Clone, Copy)]
 pub(super) struct Folds {
     pub count: usize,

@@ -6,8 +6,9 @@
 //! combination   log p = [log p(y | x), log g(y | s), all sums, x] as a table (candidates.rs), on training nodes
 //! ```
 //!
-//! Given the class both views are nearly independent, so that the features are evidence about every node, and errors of theirs average out. The weights of
-//! the combination are pulled towards the plain product of both views, which is right where they are independent.
+//! Given the class both views are nearly independent, so that the features are evidence about every node, and errors of
+//! theirs average out. The weights of the combination are pulled towards the plain product of both views, which is
+//! right where they are independent.
 
 use progap_nn::{Design, Evidence, Input, Inputs, Softmax, Start, Task};
 
@@ -31,8 +32,8 @@ const PENALTY_OF_MANY: f64 = 0.003;
 /// The penalty under noise where one node in twenty has a label; it falls with the root of that share.
 const PENALTY: f64 = 0.01;
 
-/// Classes from which on less is tried, and the combination does not read the sums themselves: weights, and the time that they take, grow
-/// with the square of the classes.
+/// Classes from which on less is tried, and the combination does not read the sums themselves: weights, and the time
+/// that they take, grow with the square of the classes.
 pub(super) const MANY_CLASSES: usize = 17;
 /// The most products of a step of the view's fit, which bounds the rows that it is fitted to,
 const MAX_PRODUCTS: usize = 1 << 28;

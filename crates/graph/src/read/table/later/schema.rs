@@ -11,7 +11,8 @@ use crate::{Dataset, Error, NumberColumn, Problem, Result, scale};
 /// The version of the form in which a schema is written.
 const VERSION: u32 = 1;
 
-/// What the columns of a node table became: all that it takes to read further rows in the same way, and none of its rows.
+/// What the columns of a node table became: all that it takes to read further rows in the same way, and none of its
+/// rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Schema {
