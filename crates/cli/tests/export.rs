@@ -50,7 +50,11 @@ fn an_export_leaves_out_rows_and_says_what_it_cannot_do() {
     assert!(verified.contains(hash) && shown.contains(hash) && hash.len() == 64);
     let inspected = progap_in(at, &["inspect", "out/e"]).ok();
     assert!(inspected.contains("exported on") && inspected.contains("predictions need them"), "{inspected}");
-    progap_in(at, &["predict", "out/e"]).refused(&["out/e", "rows of the nodes", "ask for an export that has them"]);
+    progap_in(at, &["predict", "out/e"]).refused(&[
+        "out/e",
+        "rows of the nodes",
+        "ask for an export that has them",
+    ]);
     progap_in(at, &["report", "out/e", "--out", "page"]).ok();
     let again = progap_in(at, &["export", "out/e", "second", "--with-rows"]);
     again.refused(&["out/e", "rows of the nodes are not in this release"]);

@@ -256,10 +256,7 @@ fn what_repeats_cost_together() {
     assert_eq!(report["delta_all_runs"], 0.0);
     assert!(twice("sage", &["--json"]).json()["epsilon_all_runs"].is_null());
     let shown = twice("gap", &[]).ok();
-    assert!(
-        shown.contains("for each run alone") && shown.contains("all releases together"),
-        "{shown}"
-    );
+    assert!(shown.contains("for each run alone") && shown.contains("all releases together"), "{shown}");
 }
 
 /// The defaults are those of the method; flags win.
