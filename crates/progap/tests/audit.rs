@@ -531,7 +531,7 @@ fn addressed_sums_and_tables_pass_and_planted_faults_are_found() {
     let findings = evaluate(&trials, CONFIDENCE).expect("findings");
     assert!(!refuted(&findings), "{findings:#?}");
     // Noise on sums that is a quarter too small; a sender that is not bounded.
-    let weak = Plan { aggregate_multiplier: honest.aggregate_multiplier / 1.25, ..honest.clone() };
+    let weak = weaker(&honest, 1.25);
     let claimed = (settings.clone(), honest.clone());
     assert!(refuted(&audit_aggregates(&claimed, (&settings, &weak), 20_000, 6)));
     for kind in TableKind::ALL {

@@ -36,7 +36,14 @@ const SUMS: &[Case] = &[
         let unbounded = Settings { level: Level::Edge, selection: Selection::LastEpoch, ..settings.clone() };
         let world = World::new(network().graph(), &settings, &honest, receivers(&settings)[1], Some(2000));
         let claim = aggregation_claim(&settings, &honest, sizes().edges).expect("a claim");
-        audit_world(&world, claim, 110, &mut |data| ask_vault(data, &unbounded, &honest, seeded(110)))
+        let weak = with_events(&plan(&unbounded), |event| match event {
+            Event::Gaussian { sensitivity, .. } => {
+                let sigma = honest.aggregate_multiplier * honest.sensitivity;
+                Event::Gaussian { sigma, sensitivity: *sensitivity }
+            }
+            other => other.clone(),
+        });
+        audit_world(&world, claim, 110, &mut |data| ask_vault(data, &unbounded, &weak, seeded(110)))
     }),
     ("a bound by sampling edges, claimed for a node with its edges", || hub_is_protected(true)),
     ("own rows among the senders", || {
@@ -71,7 +78,7 @@ const GRADIENTS: &[Case] = &[
     }),
     ("nodes with their senders, charged as single rows", || {
         let (settings, honest) = subgraphs();
-        subgraph_gradients(4, &settings, &divided(&honest, honest.max_terms as f64))
+        subgraph_gradients(4, &settings, &weaker(&honest, honest.max_terms as f64))
     }),
     ("nodes with their senders, more than are charged", || {
         let (settings, honest) = subgraphs();
@@ -327,9 +334,8 @@ fn own_gradients(fault: impl Fn(&mut OwnGradients)) -> Vec<Finding> {
 
 /// Copies of the graph on which sampling edges bounds no node.
 fn hub_is_protected(with_its_edges: bool) -> Vec<Finding> {
-    let (settings, plan) = unit(4);
-    let settings = Settings { max_degree: 4, depth: 1, ..settings };
-    let honest = Plan { sensitivity: 2f64.next_up(), ..plan };
+    let settings = Settings { max_degree: 4, depth: 1, ..unit(4).0 };
+    let honest = plan(&settings);
     let claim = aggregation_claim(&settings, &honest, sizes().edges).expect("a claim");
     let mut sampled = |data| ask_vault(data, &settings, &honest, seeded(111));
     audit_world(&hubs(200, with_its_edges), claim, 111, &mut sampled)
@@ -345,10 +351,6 @@ fn subgraphs() -> (Settings, Plan) {
     let usual = Settings::of(MethodKind::DpGnn, Level::Node);
     let settings = Settings { batch_size: 500, max_degree: 4, epsilon: Some(30.0), ..usual };
     (settings.clone(), plan(&settings))
-}
-
-fn divided(plan: &Plan, by: f64) -> Plan {
-    Plan { gradient_multiplier: plan.gradient_multiplier / by, ..plan.clone() }
 }
 
 /// Claims what is charged for nodes with up to four receivers.
