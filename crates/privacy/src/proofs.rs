@@ -17,8 +17,7 @@
 macro_rules! pages {
     ($($name:ident $file:literal,)*) => {
         $(
-            #[doc = include_str!(concat!("../proofs/", $file, ".md"))]
-            #[doc = include_str!("../proofs/links.md")]
+            #[doc = concat!(include_str!(concat!("../proofs/", $file, ".md")), include_str!("../proofs/links.md"))]
             pub mod $name {}
         )*
     };
