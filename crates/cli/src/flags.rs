@@ -248,8 +248,8 @@ impl Vocabulary for Flags {
         let said = match remedy {
             Remedy::NewFolder if is_offered("out") => "name another folder with --out",
             Remedy::Replace => "replace it with --force",
-            Remedy::Resume if is_offered("resume") => "go on with --resume",
-            Remedy::Resume => "go on with `progap train --resume`",
+            Remedy::Resume if is_offered("resume") => "resume with --resume",
+            Remedy::Resume => "resume with `progap train --resume`",
             Remedy::NewKey => "make a new one with `progap key new`",
             Remedy::SecretKey => "give the secret one, of `progap key new`",
             Remedy::CreateLedger => "create one with `progap ledger init`",

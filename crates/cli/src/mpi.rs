@@ -55,7 +55,7 @@ impl MpiTransport {
                     print_error(&format!(
                         "error: rank {} had no sign of life of another rank for {} seconds (see \
                          {PATIENCE_VARIABLE}); see to the \
-                         machines, then go on with `progap train --resume`",
+                         machines, then resume with `progap train --resume`",
                         self.rank,
                         self.patience.as_secs()
                     ));

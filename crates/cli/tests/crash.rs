@@ -224,7 +224,7 @@ fn ctrl_c_leaves_a_run_that_goes_on_to_the_same_bits() {
     let output = child.wait_with_output().expect("gone");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success(), "it was over before it was stopped");
-    assert_eq!(message.trim_end(), "error: stopped; go on with `progap train --resume r`");
+    assert_eq!(message.trim_end(), "error: stopped; resume with `progap train --resume r`");
     progap_in(at, &["predict", "r"]).refused(&["not finished", "--resume"]);
     progap_in(at, &["train", "--resume", "r", "--quiet"]).ok();
     assert!(contents(&at.join("r")) == contents(&at.join("whole")));

@@ -260,7 +260,7 @@ fn tuning_says_what_it_costs() {
     let tuned = cells(&private)[0]["tuned_epsilon"].as_f64().expect("a budget");
     assert!(tuned > 1.0 && tuned < 5.0, "{tuned}");
     assert!(place.path().join("private/tables/tuning.csv").exists());
-    // Whoever reads the price also reads that nothing here has it.
+    // Beside the price stands that nothing here has it.
     let words = of_kind(&private, "plan")[0]["warning"].as_str().expect("a warning").to_string();
     assert!(
         words.contains("nothing is private") && words.contains("no command makes such a release"),

@@ -56,7 +56,7 @@ fn check_failure(place: &Path, out: &str, run: Run) -> String {
     file.rsplit('/').next().unwrap_or_default().to_string()
 }
 
-/// Goes on with a run, or starts it if it never began; the result is that of a run to which nothing happened, and what
+/// Resumes a run, or starts it if it never began; the result is that of a run to which nothing happened, and what
 /// was asked before is not asked again.
 #[track_caller]
 fn check_recovery(

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 const NODES: usize = 240;
 
-/// Nodes that are not trained on, and of which nobody hears.
+/// Nodes that are not trained on, and that send to nobody.
 fn is_silent(node: usize) -> bool {
     node % 12 == 11
 }

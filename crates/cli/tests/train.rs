@@ -419,7 +419,7 @@ fn a_seeded_run_states_no_guarantee() {
     }
 }
 
-/// Several releases cost more than one: whoever trains again hears of it, and so does whoever reads a release.
+/// Several releases cost more than one: training again says so, and so does a release.
 #[test]
 fn that_releases_add_up_is_said_without_a_ledger() {
     let place = workplace();

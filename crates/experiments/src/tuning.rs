@@ -1,7 +1,7 @@
 //! How settings are chosen, and what that costs.
 //!
 //! Everything an experiment does has a seed, so nothing in it is private: also the number of runs of private tuning is
-//! derived from the split's number, and known to everyone. The theorem about the best of a random number of runs speaks
+//! derived from the split's number, and known to everyone. The theorem about the best of a random number of runs is
 //! of a number that nobody knows. What is stated is therefore a price, for comparison: what a release would cost whose
 //! number of runs and noise came from the operating system and stayed secret. No command makes such a release.
 

@@ -1,4 +1,4 @@
-//! Contiguous values: owned, lying in a mapped file, or lent by whoever holds them.
+//! Contiguous values: owned, lying in a mapped file, or borrowed from their owner.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use memmap2::Mmap;
 
-/// Whoever holds values that a [`Buffer`] reads where they lie; kept until the last buffer is gone.
+/// The owner of values that a [`Buffer`] reads where they lie; kept until the last buffer is gone.
 pub type Owner<T> = Arc<dyn AsRef<[T]> + Send + Sync>;
 
 /// An immutable slice that owns its values, or reads them where they lie: in a memory-mapped file, or with an

@@ -75,7 +75,7 @@ impl Dataset {
             let (found, expected) = (split.len() as u64, nodes as u64);
             return Err(Problem::Length { what: "split".into(), found, expected }.into());
         }
-        // Files say "test" of nodes whose class is to be found: such a node judges nothing.
+        // Files say "test" of nodes whose class is to be found: such a node counts in no accuracy.
         let unlabelled = |node: &usize| parts.labels[*node] == UNLABELLED;
         parts.split = parts.split.map(|split| split.without((0..nodes).filter(unlabelled)));
         Ok(Dataset(parts))
@@ -215,7 +215,7 @@ impl Dataset {
         Scaled::from(self).mapped_as(other)?.held()
     }
 
-    /// The parts, for whoever sees to it that they go on fitting together.
+    /// The parts; the caller keeps them consistent.
     pub(crate) fn parts_mut(&mut self) -> &mut DatasetParts {
         &mut self.0
     }

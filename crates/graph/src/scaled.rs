@@ -1,4 +1,4 @@
-//! A data set whose number columns are brought to scale while they are read, a block of rows at a time: for whoever
+//! A data set whose number columns are brought to scale while they are read, a block of rows at a time: for code that
 //! must not hold all features at once.
 
 use std::ops::Range;

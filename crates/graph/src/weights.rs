@@ -229,7 +229,7 @@ impl Graph {
         let (mut weights, senders) = (weights.to_vec(), self.senders());
         for row in self.offsets().windows(2) {
             let (start, end) = (row[0] as usize, row[1] as usize);
-            // From both sides, so that every copy hears of the largest.
+            // From both sides, so that every copy gets the largest.
             for at in (start + 1..end).chain((start + 1..end).rev()) {
                 if senders[at] == senders[at - 1] {
                     let largest = weights[at].max(weights[at - 1]);

@@ -170,7 +170,7 @@ fn parts_are_cut_by_edges_and_read_by_those_who_need_them() {
         // Of each of six sections a part has up to 64 KiB more or less.
         assert!(size.abs_diff(mean) < mean / 5 + 6 * (64 << 10), "{bytes:?}");
     }
-    // A damaged last part is nothing to whoever reads the first half, until all checksums are compared.
+    // A damaged last part does not matter to a reader of the first half, until all checksums are compared.
     let last = folder.join("part-00003.bin");
     let mut damaged = std::fs::read(&last).expect("a part");
     let middle = damaged.len() / 2;

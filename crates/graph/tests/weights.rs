@@ -45,7 +45,7 @@ fn a_column_of_an_edge_table_holds_weights_where_they_are_asked_for() {
     assert_eq!(from_csv(text, &LoadOptions::default()).unwrap().graph().weights(), None);
     let other = LoadOptions { weights: asked("strength"), ..LoadOptions::default() };
     assert_eq!(edges(&from_csv("source;target;strength\na;b;0,25\n", &other).unwrap()), [(0, 1, 0.25)]);
-    // Whoever asks for weights gets them, or hears why not.
+    // A request for weights gets them, or the reason why not.
     let none = from_csv("source,target\na,b\n", &weighted()).unwrap_err().to_string();
     assert!(none.contains("weights column") && none.contains("source, target"), "{none}");
     assert!(from_csv(text, &other).is_err());

@@ -307,7 +307,7 @@ mod tests {
             question
                 .settle(&Question { event: &counted, target, accountant: coarse.accountant })
                 .expect("settled");
-            // The guess asks for 40 events, of which no accountant hears.
+            // The guess asks for 40 events, of which no accountant knows.
             assert!(asked.get() <= 40 + 9, "{epsilon}: {} questions", asked.get());
         }
     }

@@ -330,7 +330,7 @@ mod unix {
         OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
     }
 
-    /// Opens a file without following a link, and without waiting for whoever writes to a pipe.
+    /// Opens a file without following a link, and without waiting for the writer of a pipe.
     pub(super) fn open(root: &OwnedFd, name: &str) -> io::Result<File> {
         let mut held: Option<OwnedFd> = None;
         let mut parts = name.split('/').peekable();

@@ -184,7 +184,7 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
     } else if alone > 0 {
         let text =
             format!("{alone} of {} nodes receive nothing: for them only features can help", graph.nodes());
-        // Half of a bipartite graph whose edges lead one way hears nothing, and most sources of a citation graph.
+        // Half of a bipartite graph whose edges lead one way receives nothing, and most sources of a citation graph.
         remarks.push(match 4 * alone > graph.nodes() && !graph.is_symmetric() {
             true => {
                 let text = format!("{text}; if edges mean something both ways, use both");

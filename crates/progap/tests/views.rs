@@ -376,7 +376,7 @@ fn messages_are_as_asked_for() {
     assert_eq!(choice.messages[..2], [Labels; 2], "neighbours are alike here");
 }
 
-/// Few labels travel farther; whoever says how far is heard.
+/// Few labels travel farther; a given depth wins.
 #[test]
 fn the_depth_follows_from_public_sizes_unless_it_is_given() {
     let depth = |asked: progap::settings::Request, data: &Dataset| {

@@ -37,7 +37,7 @@ impl Dataset {
         self.lenders.check(py).map(|()| &self.data)
     }
 
-    /// The same for whoever looks at no values of features.
+    /// The same where no values of features are read.
     pub fn outline(&self) -> &progap::Dataset {
         &self.data
     }

@@ -53,7 +53,7 @@ impl Vocabulary for Keywords {
     fn action(&self, remedy: &Remedy) -> Option<String> {
         let said = match remedy {
             Remedy::Replace => "replace it with `force=True`",
-            Remedy::Resume => "go on with `progap.resume(graph, folder)`",
+            Remedy::Resume => "resume with `progap.resume(graph, folder)`",
             Remedy::CreateLedger => "create one with `progap.Ledger(path)`",
             Remedy::CreateBudget { unit, .. } => {
                 return Some(format!(

@@ -37,7 +37,7 @@ impl Key {
 
 #[pymethods]
 impl Key {
-    /// Makes a key: NAME.key, which is secret and for its owner alone, and NAME.pub for whoever is to check signatures.
+    /// Makes a key: NAME.key, which is secret and for its owner alone, and NAME.pub for those who check signatures.
     #[staticmethod]
     #[pyo3(name = "new", signature = (name, *, force = false))]
     fn make(py: Python<'_>, name: PathBuf, force: bool) -> PyResult<Key> {

@@ -150,7 +150,7 @@ pub fn plan(
     Ok((plan.epsilon, plan.delta, unit, plan.event.to_json(), events(others)))
 }
 
-/// Goes on with a run that was stopped, with the data that it began with.
+/// Resumes an interrupted run, with the data that it began with.
 #[pyfunction]
 pub fn resume(
     py: Python<'_>,

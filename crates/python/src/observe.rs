@@ -1,4 +1,4 @@
-//! Training that can be watched and stopped from Python: the thread that called waits, calls back, and hears Ctrl-C.
+//! Training that can be watched and stopped from Python: the thread that called waits, calls back, and handles Ctrl-C.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -139,7 +139,7 @@ pub fn watched<T: Send>(
                         .into()
                 }
                 false => {
-                    format!("stopped; go on with progap.resume(graph, {:?})", folder.display().to_string())
+                    format!("stopped; resume with progap.resume(graph, {:?})", folder.display().to_string())
                 }
             };
             Err(match raised_here {
@@ -155,7 +155,7 @@ pub fn watched<T: Send>(
     }
 }
 
-/// Hears Ctrl-C, where this is the thread that does.
+/// Handles Ctrl-C, where this is the thread that does.
 fn signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals()
 }

@@ -128,7 +128,7 @@ fn closing(refusal: Refusal) -> Response {
     response
 }
 
-/// Refuses whoever may not ask, or asks too often.
+/// Refuses requests that are not authorised, or too frequent.
 fn admit(shared: &Shared, request: &Request, route: &str) -> Checked<()> {
     shared.rates.check(peer_of(request))?;
     if shared.local_names_only && !access::names_this_machine(request.headers()) {
@@ -138,7 +138,7 @@ fn admit(shared: &Shared, request: &Request, route: &str) -> Checked<()> {
         ));
     }
     match route {
-        // Whoever watches over the process needs no secret, and the page and its description say nothing of a release.
+        // Probes of health need no secret, and the page and its description say nothing of a release.
         "/" | "/page.js" | "/page.css" | "/openapi.json" | "/v2/health/live" | "/v2/health/ready" => Ok(()),
         _ => shared.access.check_token(request.headers()),
     }

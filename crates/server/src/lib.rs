@@ -164,7 +164,7 @@ impl Server {
         self.listener.local_addr().map_err(|error| Error::unsuitable(error.to_string()))
     }
 
-    /// Whether it speaks TLS.
+    /// Whether connections use TLS.
     pub fn is_encrypted(&self) -> bool {
         self.tls.is_some()
     }

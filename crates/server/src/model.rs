@@ -63,7 +63,7 @@ impl Model {
         if let Some(wrong) = verify_guarantee(&release)?.into_iter().find(|finding| !finding.ok) {
             return Err(refused(format!("{}: {}", wrong.what, wrong.detail)));
         }
-        // Whoever asks, a prediction that the guarantee does not cover would show them rows of others.
+        // Whatever the token, a prediction that the guarantee does not cover would show them rows of others.
         let not_covered = "predictions of this method read rows of other nodes as they are, which the guarantee does \
                            not cover: they are for the data owner alone, and are not served";
         let missing = if covered { missing_for_predictions(&release) } else { Some(not_covered) };

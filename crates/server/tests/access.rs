@@ -336,7 +336,7 @@ fn releases_and_names_that_cannot_be_served_are_refused() {
 }
 
 #[test]
-fn over_tls_it_answers_whoever_trusts_its_certificate() {
+fn over_tls_it_answers_clients_that_trust_its_certificate() {
     let place = tempfile::tempdir().expect("a folder");
     let at = |name: &str| place.path().join(name);
     let run = |program: &str, arguments: &[&str]| {

@@ -23,7 +23,7 @@ Examples:
   progap export release/ model.onnx --to onnx     # for ONNX Runtime
 
 An export is a release of its own, which `verify`, `inspect` and `report` read. Where the rows of the nodes are left \
-out, it makes no predictions. Whoever has the hash, or your public key and \
+out, it makes no predictions. Anyone with the hash, or your public key and \
 a signed export, from you can tell that it is yours.")]
 pub struct Export {
     /// The folder of a release

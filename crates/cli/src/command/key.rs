@@ -26,7 +26,7 @@ impl KeyCommand {
     }
 }
 
-/// Make a key: NAME.key, which is secret, and NAME.pub for whoever is to check your signatures
+/// Make a key: NAME.key, which is secret, and NAME.pub for those who check your signatures
 ///
 /// Ed25519, from the random source of the operating system; PEM files as other programs write and read them. The secret
 /// key has no passphrase: the permissions of its file protect it.
@@ -61,9 +61,9 @@ impl New {
             }))?);
         }
         let secret =
-            format!("{}: for you alone; whoever has it can sign in your name", files.secret.display());
+            format!("{}: for you alone; anyone who has it can sign in your name", files.secret.display());
         let public = format!(
-            "{}: give it to whoever is to check your signatures, on a way they trust",
+            "{}: give it to those who check your signatures, through a channel they trust",
             files.public.display()
         );
         let rows = [("secret key", secret), ("public key", public), ("fingerprint", fingerprint)];

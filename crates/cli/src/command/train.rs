@@ -258,11 +258,11 @@ fn resumable(error: progap::Error, folder: &Path) -> Box<dyn std::error::Error> 
     let began = run::is_interrupted(folder);
     match error.kind() {
         Interrupted(folder) => {
-            format!("stopped; go on with `progap train --resume {}`", folder.display()).into()
+            format!("stopped; resume with `progap train --resume {}`", folder.display()).into()
         }
         Data(_) | File(_) | Ledger(_) if began => {
             let problem = flags::said(&error);
-            format!("{problem}; once that is mended, go on with `progap train --resume {}`", folder.display())
+            format!("{problem}; once that is mended, resume with `progap train --resume {}`", folder.display())
                 .into()
         }
         _ => error.into(),

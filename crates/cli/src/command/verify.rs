@@ -27,7 +27,7 @@ key that you have from its owner; that training was run as described is not veri
 pub struct Verify {
     /// The folder of a release, or a file of signed predictions
     release: PathBuf,
-    /// The public key of whoever must have signed the release
+    /// The public key of the expected signer
     #[arg(long, value_name = "PUBLIC")]
     signer: Option<PathBuf>,
     #[command(flatten)]

@@ -62,7 +62,7 @@ impl<'w, C: Communicator> Beats<'w, C> {
         self.every
     }
 
-    /// Sends a sign of life where one is due, and hears those that came.
+    /// Sends a sign of life where one is due, and takes in those that came.
     pub(super) fn beat(&mut self) {
         if self.sent.elapsed() < self.every {
             return;
@@ -72,7 +72,7 @@ impl<'w, C: Communicator> Beats<'w, C> {
         while self.came().is_some() {}
     }
 
-    /// Another piece of a long message has come: whoever sends it is alive.
+    /// Another piece of a long message has come: its sender is alive.
     pub(super) fn turn(&mut self) {
         self.beat();
         self.heard.note();

@@ -1,6 +1,6 @@
 //! The content of a report, apart from how it looks: sections of text, tables and figures.
 //!
-//! Whoever makes a report fills these in; the renderers know nothing of releases or experiments.
+//! Reports fill these in; the renderers know nothing of releases or experiments.
 
 use serde::{Deserialize, Serialize};
 

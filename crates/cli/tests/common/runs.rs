@@ -76,7 +76,7 @@ pub fn train(place: &Path, settings: &[&str], out: &str) -> Command {
     command
 }
 
-/// A command that goes on with a run.
+/// A command that resumes a run.
 pub fn resume(place: &Path, out: &str) -> Command {
     let mut command = command(place);
     command.args(["train", "--resume", out, "--quiet"]);

@@ -126,7 +126,7 @@ impl Range<'_> {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        // Whoever reads a terabyte fails here before the machine does.
+        // A reader of a terabyte fails here before the machine does.
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -v 16000000; exec \"$0\" \"$@\""]).arg(self.progap).args(arguments);
         command.current_dir(self.place).env_remove("PROGAP_DATA").stdin(Stdio::null());

@@ -3,7 +3,7 @@
 //! A mapped file is read where it lies in the page cache, and every page that was read counts as memory of the process
 //! until it is given back. Where a process keeps to a bound, a thread looks how many there are, some hundred times a
 //! second, and gives all of them back when they are too many: what is read again comes from the page cache, or from the
-//! disk where the file is larger than that. Whoever reads need not know, but for those who are too fast for it: they
+//! disk where the file is larger than that. Readers need not know, but for those that are too fast for it: they
 //! say how much they read.
 
 use std::fs::File;
@@ -88,7 +88,7 @@ fn known(map: Mmap) -> Arc<Mmap> {
 /// Bytes that may be read before the next look.
 static UNSEEN: AtomicI64 = AtomicI64::new(0);
 
-/// Says that this many bytes of mapped files were just read, or are about to be, by whoever goes too fast for a thread
+/// Says that this many bytes of mapped files were just read, or are about to be, by a reader that is too fast for a thread
 /// that looks now and then: passes over a whole file, and rows here and there, which bring in what lies around them.
 pub fn note_read(bytes: usize) {
     if is_mapping_bounded() && UNSEEN.fetch_sub(bytes as i64, Relaxed) <= bytes as i64 {
@@ -96,7 +96,7 @@ pub fn note_read(bytes: usize) {
     }
 }
 
-/// Gives pages back if half of what may be there is: for whoever reads a block and then another, so that a thread which
+/// Gives pages back if half of what may be there is: for readers of one block after another, so that a thread which
 /// has to wait for its turn is not waited for.
 pub fn release_pages_if_full() {
     #[cfg(target_os = "linux")]

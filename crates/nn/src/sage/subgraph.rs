@@ -89,7 +89,7 @@ impl<'a> Neighbours<'a> {
 /// - *An empty batch gives zeros.*
 ///
 /// The remaining rounding is that of the sum itself: at most `n 2^-53` of the sum of the absolute values of its terms,
-/// per parameter. Whoever adds noise charges for it.
+/// per parameter. The mechanism that adds noise charges for it.
 pub fn sage_clipped_sum(
     sage: &Sage,
     batch: Batch<'_>,

@@ -58,7 +58,7 @@ const SLACK: f64 = 1.0 / 1_073_741_824.0;
 ///
 /// The remaining rounding is that of the sum itself: at most `n 2^-53` of the sum of the absolute values of its terms,
 /// per parameter, as for one term after another (blocks of samples are added up first, then their sums, which rounds no
-/// term more often). Whoever adds noise charges for it.
+/// term more often). The mechanism that adds noise charges for it.
 pub fn clipped_sum(network: &Network, batch: Batch<'_>, clip: f64) -> Result<Vec<f64>> {
     check_setting(clip.is_finite() && clip > 0.0, "the clip", clip, "a finite number above 0")?;
     let mut parts = per_sample(network, batch, |part: &mut Vec<f64>, kept| {

@@ -187,7 +187,7 @@ impl Answers<'_> {
         }
     }
 
-    /// The senders' own rows, in which nothing of their records may be: what a node knows of itself it does not hear.
+    /// The senders' own rows, in which nothing of their records may be: a node sends itself nothing.
     /// Only where canaries are records.
     pub fn own_rows(&self) -> Option<Evidence> {
         let scale = (self.rounds as f64).sqrt();

@@ -37,7 +37,7 @@ impl Subgraphs {
         let shape = SageArchitecture { hidden: 1, convolutions: 1, ..SageArchitecture::new(canaries, 2) };
         let mut sage = Sage::new(SageArchitecture { norm: Norm::None, normalise: false, ..shape }, 1)?;
         // The weights of the features come first. They are zero, so that the slopes behind them are the same for every
-        // record; and these slopes have one sign for what a node hears and for its own row.
+        // record; and these slopes have one sign for what a node receives and for its own row.
         let (features, others) = sage.parameters_mut().split_at_mut(canaries);
         features.fill(0.0);
         others.iter_mut().for_each(|weight| *weight = weight.abs());

@@ -1,4 +1,4 @@
-//! Canaries for counts of votes: edges to nodes that hear nothing else, each there or not by a coin.
+//! Canaries for counts of votes: edges to nodes that receive nothing else, each there or not by a coin.
 
 use progap_graph::{Dataset, Features, Graph, Part};
 use progap_privacy::noise::{AnySource, Randomness};
@@ -72,7 +72,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// The votes for a class that a canary's receivers heard in a round.
+    /// The votes for a class that a canary's receivers get in a round.
     fn heard(&self, canary: usize, round: usize, class: usize) -> f64 {
         let receiver = |direction: usize| 2 * canary + 1 - direction;
         let count = |direction| f64::from(self.counts[round][receiver(direction) * CLASSES + class]);

@@ -20,11 +20,11 @@ pub struct Charge {
     /// [`units`](crate::units). For the units that are not here [`by_inclusion`](crate::units::by_inclusion) is
     /// taken.
     pub converted: Vec<UnitEvent>,
-    /// A few words for whoever reads the ledger.
+    /// A few words for readers of the ledger.
     pub note: String,
     /// The most values of noise that it draws from tables, whose small error is a part of delta.
     pub noise_values: u64,
-    /// A hash of the run's key, in hexadecimal: the same run cannot go on with another key, which would be a second
+    /// A hash of the run's key, in hexadecimal: the same run cannot be resumed with another key, which would be a second
     /// sample.
     pub key_commitment: Option<String>,
     /// Whether the noise comes from a seed: then it is not secret, the event is not what it says, and the charge is
@@ -227,6 +227,6 @@ pub struct Checked {
     pub datasets: usize,
     /// Number of charged runs.
     pub runs: usize,
-    /// The seal of the last row. Whoever writes it down elsewhere can later tell whether the ledger only grew.
+    /// The seal of the last row. Anyone who writes it down elsewhere can later tell whether the ledger only grew.
     pub head: String,
 }

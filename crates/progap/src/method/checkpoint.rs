@@ -36,7 +36,7 @@ pub struct State {
 
 /// Where a run keeps what it must not lose.
 pub trait CheckpointStore {
-    /// Keeps an aggregate for ever, and the key that the run goes on with, the one before it forgotten; both are on
+    /// Keeps an aggregate for ever, and the run's next key, the one before it forgotten; both are on
     /// disk when this returns.
     fn keep_aggregate(
         &mut self,
@@ -71,7 +71,7 @@ pub trait CheckpointStore {
     fn keep_graph(&mut self, graph: &Graph, key: Option<&RunKey>) -> Result<()>;
     /// The noisy graph, if it was kept.
     fn kept_graph(&mut self) -> Result<Option<Graph>>;
-    /// Keeps the state, at the end of a stage, and the key that the run goes on with.
+    /// Keeps the state, at the end of a stage, and the run's next key.
     fn save(&mut self, state: &State, key: Option<&RunKey>) -> Result<()>;
     /// Keeps the state if the last time is long ago, or if `now` is set.
     fn save_if_due(&mut self, state: &State, key: Option<&RunKey>, now: bool) -> Result<()>;

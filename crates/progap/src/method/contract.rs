@@ -165,7 +165,7 @@ pub(crate) trait Method: Sync {
     fn fit(&self, trainer: Trainer<'_>) -> Result<Fitted>;
 
     /// The message that every node would have sent for the aggregate of that index, as far as a release tells; for
-    /// whoever attacks it.
+    /// an attacker.
     fn sent(&self, release: &Release, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
         embeddings_sent(release.predictor(), rows, index)
     }

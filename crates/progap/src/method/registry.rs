@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    /// The line in the registry and the file beside it speak of the same method, which is found by its name.
+    /// The line in the registry and the file beside it are of the same method, which is found by its name.
     #[test]
     fn every_method_is_itself() {
         for &method in MethodKind::ALL {

@@ -181,7 +181,7 @@ impl<'r> Trainer<'r> {
     ) -> Result<Aggregate> {
         let values = match self.store.kept_aggregate(number, width)? {
             Some(kept) => {
-                self.vault.hear(&question)?;
+                self.vault.replay(&question)?;
                 kept
             }
             None => match self.store.begin_aggregate(number, width)? {
@@ -218,7 +218,7 @@ impl<'r> Trainer<'r> {
         self.next(QueryKind::Response, 0)?;
         let question = NoisyGraph { available };
         if let Some(graph) = self.store.kept_graph()? {
-            self.vault.hear(&question)?;
+            self.vault.replay(&question)?;
             return Ok(graph);
         }
         let graph = self.vault.ask(question)?;
@@ -344,7 +344,7 @@ impl<'r> Trainer<'r> {
 
     /// As [`Trainer::fit`], of private rows: after the aggregates, what is fitted asks the vault once more, for a table
     /// of this kind and width. A run that is interrupted before the stage is kept stands at the same key as before,
-    /// asks the same, and hears the same.
+    /// asks the same, and gets the same answer.
     pub fn fit_to_table(
         &mut self,
         stage: usize,
@@ -433,7 +433,7 @@ impl<'r> Trainer<'r> {
 
     /// Balances the classes of a stage that is done, where settings ask for it and labels are private: by noisy counts,
     /// which are asked for after everything else. A run that is interrupted after it stands at the same key as before,
-    /// and hears the same counts.
+    /// and gets the same counts.
     pub fn balance(&mut self, stage: usize, objective: &dyn Objective) -> Result<()> {
         if !asks_for_counts(self.settings) {
             return Ok(());

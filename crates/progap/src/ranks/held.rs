@@ -190,7 +190,7 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    /// Asks all ranks for what this one needs, and hears what they need.
+    /// Asks all ranks for what this one needs, and learns what they need.
     pub fn new(graph: &PartGraph, ranks: &Ranks, borders: &[usize], what: Sent) -> Result<Serving> {
         let needs = |rank: usize| -> Vec<u8> {
             let senders = &graph.senders()[senders_of(graph, borders, rank)];

@@ -137,7 +137,7 @@ impl Observer for SharedObserver<'_> {
         let stops = self.ranks.is_first() && self.first.epoch(progress).is_break();
         match self.ranks.broadcast(Sent::Agreement, stops.then(|| vec![1])) {
             Ok(stop) if stop.is_empty() => ControlFlow::Continue(()),
-            // Whoever is gone is met again by the next call, which says so.
+            // A rank that is gone is found by the next call, which says so.
             Ok(_) | Err(_) => ControlFlow::Break(()),
         }
     }

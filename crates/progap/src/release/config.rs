@@ -1,5 +1,5 @@
 //! `config.toml`: a record of how a release was trained. Nothing that opens a release or predicts with it needs it;
-//! whoever recomputes the guarantee or shows the settings does.
+//! code that recomputes the guarantee or shows the settings does.
 
 use serde::{Deserialize, Serialize};
 

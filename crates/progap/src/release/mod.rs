@@ -219,7 +219,7 @@ impl Release {
         let mut parts = listed.dataset(NODES, bounds.of(NODES))?.into_parts();
         if parts.graph.nodes() != statement.nodes {
             let problem = format!(
-                "the statement speaks of {} nodes, and {NODES} has {}: they are not of one release",
+                "the statement is of {} nodes, and {NODES} has {}: they are not of one release",
                 statement.nodes,
                 parts.graph.nodes()
             );

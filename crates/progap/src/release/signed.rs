@@ -106,7 +106,7 @@ pub fn signed(folder: &Path, signer: Option<&PublicKey>) -> Result<(Finding, Sig
 /// The limits of checksums.
 const UNSIGNED: &str = "none. Checksums show that nothing was damaged; they do not show who made this, nor that \
     training was \
-                        really run as described: whoever made it could have written anything";
+                        really run as described: its maker could have written anything";
 
 /// The limits of a signature.
 const WORD: &str = "that training was run as described is not verifiable: it is asserted by the signer";

@@ -94,7 +94,7 @@ impl Settings {
         Settings { bounding, calibration, accounting, ..settings }.with_published_guarantee()
     }
 
-    /// The same with the published unit, the directed edge, and the published rule for delta: for whoever compares with
+    /// The same with the published unit, the directed edge, and the published rule for delta: to compare with
     /// published figures.
     #[must_use]
     pub fn with_published_guarantee(self) -> Settings {

@@ -1,4 +1,4 @@
-//! Public sizes by name, and which of them the cost of a run depends on: for whoever asks what a run costs without its
+//! Public sizes by name, and which of them the cost of a run depends on: for asking what a run costs without its
 //! data.
 
 use super::heuristics::{FEATURE_LEARNING_FOLLOWS_FROM, depth_follows_from};

@@ -211,7 +211,7 @@ impl Request {
             }
         }
         let given = self.names();
-        // Whoever makes rare classes count wants to see them in what chooses.
+        // Where rare classes are weighed up, selection should weigh them too.
         if given.contains(&"class_weights") && !given.contains(&"metric") {
             let balanced = settings.class_weights == ClassWeights::Balanced;
             let by_accuracy = settings.metric == Metric::Accuracy;

@@ -142,7 +142,7 @@ pub struct Vault {
     /// What of the plan was not asked yet.
     left: Queries,
     asked: Queries,
-    /// What this process asked, or heard again.
+    /// What this process asked, or replayed.
     passed: Queries,
     /// Values of noise drawn from tables.
     drawn: u64,
@@ -216,7 +216,7 @@ impl Vault {
 
     /// Counts a question whose answer was kept before an interruption. If that happened in the moment between being
     /// asked and being recorded it is recorded now.
-    pub(crate) fn hear<Q: VaultQuery>(&mut self, question: &Q) -> Result<()> {
+    pub(crate) fn replay<Q: VaultQuery>(&mut self, question: &Q) -> Result<()> {
         let spec = question.spec(&self.private)?;
         let is_recorded = |query: &Query| self.asked.count(&query.name) > self.passed.count(&query.name);
         if spec.queries.iter().all(is_recorded) {

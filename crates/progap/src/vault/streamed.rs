@@ -1,7 +1,7 @@
 //! The noisy sums of graphs that memory does not hold: a block of receivers at a time.
 //!
 //! The messages of all nodes are in memory as small integers, since edges come from anywhere. Everything else passes
-//! through: edges and rows lie in a mapped file, sums go to whoever takes them. As all noise is bound to all exact
+//! through: edges and rows lie in a mapped file, sums go to a sink. As all noise is bound to all exact
 //! sums, these are computed twice, first for their digest and then for their noise: nothing exact is ever written
 //! anywhere, and the result has the bits of [`Aggregation`].
 

@@ -69,7 +69,7 @@ fn addressed(dataset: Dataset, weights: &ReceiverWeights, seed: u64) -> Vec<f32>
     rows.chunks_exact(5).flat_map(|row| &row[..4]).copied().collect()
 }
 
-/// All rows together move by the bound, whoever the receivers are and whatever they weigh: with more than one step too
+/// All rows together move by the bound, whichever receivers and weights: with more than one step too
 /// much in any place, and with strengths that forget the weights, this fails.
 #[test]
 fn a_record_moves_an_addressed_sum_by_its_bound_at_most() {

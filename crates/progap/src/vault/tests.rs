@@ -115,17 +115,17 @@ fn what_is_not_on_the_plan_is_refused_before_noise_is_drawn() {
     // What was kept is counted as if it were asked, and once.
     let kept = Watched(right.clone(), &evaluated);
     let mut resumed = open();
-    resumed.hear(&kept).expect("kept, and not recorded before the interruption");
+    resumed.replay(&kept).expect("kept, and not recorded before the interruption");
     ask(&mut resumed, &right).expect("the second of two");
     refuse(&mut resumed, &right);
     assert_eq!(resumed.asked().count(AGGREGATION), 2);
     let mut resumed = open();
     resumed.resume(vault.asked().clone()).expect("what the plan pays for");
-    resumed.hear(&kept).expect("recorded before");
-    resumed.hear(&kept).expect("recorded before");
+    resumed.replay(&kept).expect("recorded before");
+    resumed.replay(&kept).expect("recorded before");
     assert_eq!(resumed.asked().count(AGGREGATION), 2);
     refuse(&mut resumed, &right);
-    resumed.hear(&kept).expect_err("a third");
+    resumed.replay(&kept).expect_err("a third");
     let more = Queries::from_iter([(planned.clone(), 3)]);
     open().resume(more).expect_err("more than the plan pays for");
     let louder = Query { event: planned.event.with_noise_times(0.9).expect("an event"), ..planned };
@@ -388,7 +388,7 @@ fn streamed_sums_have_the_same_bits() {
     }
 }
 
-/// Whoever takes the sums may fail, as a full disk does: that is the error, and the query is not recorded as answered.
+/// The sink of the sums may fail, as a full disk does: that is the error, and the query is not recorded as answered.
 #[test]
 fn a_failure_to_take_sums_ends_the_query() {
     let settings = Settings { batch_size: 50, ..Settings::of(MethodKind::ProgapLabels, Level::Edge) };

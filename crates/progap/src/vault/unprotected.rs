@@ -11,7 +11,7 @@ use crate::{Error, Result, propagate};
 
 impl Private {
     /// The inputs of a GraphSAGE's convolutions from the senders, **without any protection**: for the data owner alone,
-    /// and the statement says so. Each sender speaks to all its receivers, with the weight that sampling gives it on
+    /// and the statement says so. Each sender sends to all its receivers, with the weight that sampling gives it on
     /// average.
     pub fn unprotected_aggregates(&self, sage: &Sage) -> Result<Vec<Vec<f32>>> {
         Ok(sage.aggregates(&self.rows.own()?, &self.senders_on_average())?)

@@ -1,4 +1,4 @@
-//! How far an edge or a record moves what leaves the vault where edges have weights, or are heard both ways.
+//! How far an edge or a record moves what leaves the vault where edges have weights, or carry messages both ways.
 
 use progap_graph::Graph;
 

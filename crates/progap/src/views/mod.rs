@@ -34,7 +34,7 @@ pub struct ViewsShape {
     pub classes: usize,
     /// The width of the graph view's hidden layer.
     pub hidden: usize,
-    /// The aggregates that are read; none where the features speak alone.
+    /// The aggregates that are read; none if features alone are used.
     pub sums: Vec<SumShape>,
     /// Whether each aggregate is also read row by row divided by its length.
     pub directions: bool,

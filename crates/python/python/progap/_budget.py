@@ -66,7 +66,7 @@ def _words(fits: list[_Fit], unit: str) -> str:
         epsilon = "more than an accountant can say"
     text = (
         f"this is private fit number {len(fits)} on data of the same people in this process: "
-        f"whoever sees all of them has {epsilon} at delta {delta:g} (unit {unit}), "
+        f"together they have {epsilon} at delta {delta:g} (unit {unit}), "
         "not the epsilon of one; ledger= keeps a budget and refuses what exceeds it"
     )
     edges = sum("node" not in fit.events for fit in fits)

@@ -141,7 +141,7 @@ class ProGAP:
             NetworkX, a ``Data`` of PyTorch Geometric; or, with ``graph=`` given, the positions of the nodes to train
             on, as scikit-learn's tools hand them over
         y : with positions of nodes, their labels, which are those of the graph
-        folder : where the release goes. What was done survives a crash or Ctrl-C there, and :func:`progap.resume` goes on with it. Without
+        folder : where the release goes. What was done survives a crash or Ctrl-C there, and :func:`progap.resume` resumes it. Without
             it training is in memory only, and ``save`` writes the release
         """
         graph = self._data(X, y)
@@ -314,7 +314,7 @@ class ProGAP:
 
 
 def resume(graph: Graph, folder: str | os.PathLike[str], *, progress: bool | Callable[[Any], Any] | None = None) -> Release:
-    """Goes on with a run that was stopped, or crashed, in a folder, on the graph that it began with. Nothing is asked or charged a second
+    """Resumes an interrupted run in a folder, on the graph that it began with. Nothing is asked or charged a second
     time."""
     callback = _callback(progress)
     try:
@@ -391,7 +391,7 @@ def _callback(progress: Any) -> _Callback | None:
 
 
 class _Callback:
-    """A function that hears of every epoch, and whether it heard of any."""
+    """A callback for every epoch, and whether it was called."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.called = False

@@ -183,7 +183,7 @@ class Release:
 
     def verify(self, *, signer: Key | str | os.PathLike[str] | None = None) -> Release:
         """Recomputes the guarantee and all else that can be recomputed; raises :class:`ReleaseError` where something
-        is wrong. ``signer`` is the public key (a :class:`Key`, or its file) of whoever must have signed it."""
+        is wrong. ``signer`` is the public key (a :class:`Key`, or its file) of the expected signer."""
         wrong = [finding for finding in self.findings(signer=signer) if not finding["ok"]]
         if wrong:
             said = "; ".join(f"{finding['what']}: {finding['detail']}" for finding in wrong)

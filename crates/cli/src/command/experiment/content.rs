@@ -70,7 +70,7 @@ fn results_section(experiment: &Experiment, outcomes: &Outcomes<'_>) -> Section 
         findings(experiment.name, outcomes).into_iter().map(Block::Paragraph).collect();
     let metric = experiment.metric;
     if metric != Metric::Accuracy {
-        // They speak of accuracies.
+        // They are about accuracies.
         blocks.clear();
     }
     let level_panels = |figure: &dyn Fn(&str, Level) -> Option<Figure>, blocks: &mut Vec<Block>| {

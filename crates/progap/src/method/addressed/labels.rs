@@ -143,7 +143,7 @@ fn strength(known: &ReleasedTable<'_>, shares: &[f64], sampled: f64) -> f64 {
             slope += mean;
             curvature += square - mean * mean;
         }
-        // Steps of at most one, so that the first do not go astray.
+        // Steps of at most one, so that the first do not diverge.
         strength = (strength - (slope / curvature).clamp(-1.0, 1.0)).clamp(-MOST_STRENGTH, MOST_STRENGTH);
         for ((bias, share), found) in biases.iter_mut().zip(shares).zip(&found) {
             *bias += (share * used / found.max(1e-9)).ln();

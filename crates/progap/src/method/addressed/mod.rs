@@ -188,7 +188,7 @@ pub(super) fn fit(mut trainer: Trainer<'_>) -> Result<Fitted> {
     let accuracies =
         trainer.accuracies(&|model, part| trainer.vault.unprotected_accuracy_of(model, &aggregates, part))?;
     let depth = settings.depth;
-    // All stages: what they say of the sums is where the weights of the next come from, for whoever verifies them.
+    // All stages: the weights of the next come from what they say of the sums, and `verify` recomputes them.
     let models = (0..=depth).map(|stage| (stage, rows_and_aggregates(stage))).collect();
     Fitted::new(trainer, models, aggregates, accuracies)
 }

@@ -1,4 +1,4 @@
-//! Who needs to hear more: weights of receivers, from the split and from what left the vault.
+//! Need: weights of receivers, from the split and from what left the vault.
 
 use crate::vault::ReceiverWeights;
 
@@ -7,7 +7,7 @@ const QUANTILE: f64 = 0.8;
 /// However little doubt there is, a node keeps this share of its weight.
 const LEAST_NEED: f64 = 0.3;
 
-/// The weights where nothing has been heard yet: that of training nodes, and one for all others.
+/// The weights where nothing has been released yet: that of training nodes, and one for all others.
 pub(super) fn at_first(known_weight: f64, is_train: &[bool]) -> ReceiverWeights {
     by_need(known_weight, is_train, None)
 }

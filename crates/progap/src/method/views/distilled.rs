@@ -72,7 +72,7 @@ fn distilled(rows: &Rows, splits: &Splits, alone: &Features) -> Result<Option<Fe
     let (_, temperature, mut model) = best.ok_or(Error::internal("no strength was tried"))?;
     model.scale_logits(temperature);
     // For training nodes the targets' out-of-fold logits, without the temperature of the fit (docs/method.md#views).
-    // Where training nodes choose, these logits know their labels too well, and a model that never saw them speaks.
+    // Where training nodes select, these logits are overfitted to their labels: use the model that never saw them.
     let out_of_fold = match splits.folds().choosing {
         0 => {
             let of_node = |&node: &u32| &said[node as usize * classes..][..classes];
