@@ -262,8 +262,11 @@ fn resumable(error: progap::Error, folder: &Path) -> Box<dyn std::error::Error> 
         }
         Data(_) | File(_) | Ledger(_) if began => {
             let problem = flags::said(&error);
-            format!("{problem}; once that is mended, resume with `progap train --resume {}`", folder.display())
-                .into()
+            format!(
+                "{problem}; once that is mended, resume with `progap train --resume {}`",
+                folder.display()
+            )
+            .into()
         }
         _ => error.into(),
     }
