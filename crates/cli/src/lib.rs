@@ -212,7 +212,7 @@ fn of_library(error: Box<dyn std::error::Error>) -> progap::Error {
 
 /// A panic is a mistake of ours, and says so; unless a reader expects it of a damaged file.
 fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
-    if !progap_graph::read::table::catches_panics() {
+    if !progap_formats::read::table::catches_panics() {
         print_error(&format!(
             "error: a mistake in progap itself ({panic}); please report it with the command you ran"
         ));

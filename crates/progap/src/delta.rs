@@ -118,7 +118,7 @@ pub fn of(settings: &Settings, sizes: PublicFacts) -> f64 {
 }
 
 /// Whether anything is asked whose guarantee has a delta.
-pub(crate) fn matters(settings: &Settings) -> bool {
+pub fn matters(settings: &Settings) -> bool {
     match settings.level {
         Level::None => false,
         Level::Edge => !settings.method.can().is_pure && settings.touches_edges(),

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use progap_graph::read::{self, LoadOptions};
-use progap_graph::{Dataset, Ratios, named};
+use progap_formats::named;
+use progap_formats::read::{self, LoadOptions};
+use progap_graph::{Dataset, Ratios};
 
 use crate::account::Accounted;
 use crate::method::Observer;

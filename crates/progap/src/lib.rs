@@ -1,12 +1,9 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
-#![cfg_attr(not(feature = "audit"), allow(dead_code, unused_imports, reason = "audits ask what no run asks"))]
 
 mod account;
 mod addressed;
 pub mod assessment;
-#[cfg(feature = "audit")]
-pub mod audit;
 mod calibration;
 pub mod cost;
 pub mod delta;
@@ -14,9 +11,8 @@ pub mod error;
 mod files;
 mod folder;
 mod front;
-#[cfg_attr(not(feature = "ledger"), path = "ledger/absent.rs")]
+#[cfg_attr(not(feature = "ledger"), path = "no_ledger.rs")]
 pub mod ledger;
-pub mod lint;
 mod memory;
 pub mod method;
 mod mixing;
@@ -29,15 +25,21 @@ mod propagate;
 pub mod query;
 pub mod ranks;
 pub mod release;
-mod rows;
+#[doc(hidden)]
+#[allow(missing_docs, reason = "for audits and tests")]
+pub mod rows;
 pub mod run;
-mod scaling;
+#[doc(hidden)]
+#[allow(missing_docs, reason = "for audits and tests")]
+pub mod scaling;
 mod scratch;
 pub mod settings;
 #[cfg_attr(not(feature = "sign"), path = "no_signature.rs")]
 pub mod signature;
 pub mod units;
-mod vault;
+#[doc(hidden)]
+#[allow(missing_docs, reason = "for audits and tests")]
+pub mod vault;
 mod views;
 
 pub use account::{Accounted, Decided};
@@ -45,7 +47,7 @@ pub use error::{Error, ErrorKind, InFile, Remedy, Result, Vocabulary};
 pub use front::{account, load, load_with, looks_like_a_path, resume, train};
 pub use memory::keep_memory_below;
 pub use method::{Observer, Progress};
-pub use progap_graph::read::LoadOptions;
+pub use progap_formats::read::LoadOptions;
 pub use progap_graph::{Dataset, DatasetBuilder};
 pub use progap_privacy::Unit;
 pub use release::{Guarantee, Predictions, Release};
@@ -54,29 +56,3 @@ pub use settings::{
     Accounting, Bounding, Combination, Edge, Level, Messages, MethodKind, Node, Nonlinearity, Selection,
     Settings, Unprotected,
 };
-
-/// Internals for tests and benchmarks: no part of the interface.
-#[doc(hidden)]
-#[allow(missing_docs)]
-pub mod internals {
-    pub use crate::vault::*;
-
-    #[cfg(feature = "audit")]
-    pub mod audit {
-        pub mod mechanism {
-            pub use crate::audit::mechanism::*;
-        }
-        pub mod response {
-            pub use crate::audit::response::*;
-        }
-        pub mod subgraph {
-            pub use crate::audit::subgraph::*;
-        }
-        pub mod tables {
-            pub use crate::audit::tables::*;
-        }
-        pub mod votes {
-            pub use crate::audit::votes::*;
-        }
-    }
-}

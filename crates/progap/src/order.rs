@@ -179,7 +179,7 @@ pub(crate) fn check(dataset: &Dataset, settings: &Settings) -> Result<()> {
 }
 
 /// What to do about an order that tells edges.
-pub(crate) fn refusal(found: &Telling) -> Error {
+pub fn refusal(found: &Telling) -> Error {
     Error::unsuitable(format!(
         "the order of nodes, which a release shows, tells edges ({found}): it has to be random, unless anyone may \
          know it"

@@ -352,7 +352,7 @@ fn ask(queries: &mut Queries, query: &QuerySpec, settings: &Settings, sizes: Pub
 }
 
 /// The most terms that one record touches: its own, and one for each receiver.
-pub(crate) fn max_terms(settings: &Settings, train_nodes: usize) -> u64 {
+pub fn max_terms(settings: &Settings, train_nodes: usize) -> u64 {
     (u64::from(settings.max_degree) + 1).min(train_nodes as u64)
 }
 

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// The largest magnitude of a feature that training can work with: beyond it squares and sums overflow. Where features
 /// are public a larger one is refused with its place; where they are private each value is brought within it by itself,
 /// because a refusal would tell of it.
-pub(crate) const LARGEST_FEATURE: f32 = 1e12;
+pub const LARGEST_FEATURE: f32 = 1e12;
 
 /// How many nodes' messages are made at a time: enough for many cores, few beside the graph.
 const NODES_AT_ONCE: usize = 1 << 16;
@@ -131,7 +131,7 @@ impl Rows {
     }
 
     /// The rows of a release's nodes, which are public or the nodes' own.
-    pub(crate) fn of_nodes(nodes: &Dataset) -> Result<Rows> {
+    pub fn of_nodes(nodes: &Dataset) -> Result<Rows> {
         let parts = nodes.clone().into_parts();
         let split = parts.split.unwrap_or_else(|| Split::from_parts(std::iter::empty()));
         Rows::new(parts.features, parts.labels, split, parts.class_names.len())
@@ -292,7 +292,7 @@ pub(crate) fn input(features: &Features) -> Input<'_> {
 }
 
 /// Divides a row by its length; a zero row stays zero.
-pub(crate) fn normalise(row: &mut [f32]) {
+pub fn normalise(row: &mut [f32]) {
     let norm = row.iter().map(|v| v * v).sum::<f32>().sqrt();
     if norm > 0.0 {
         row.iter_mut().for_each(|v| *v /= norm);

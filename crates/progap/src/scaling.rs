@@ -64,7 +64,7 @@ fn octave(magnitude: f64) -> usize {
 }
 
 /// The bin of a value in the first round.
-pub(crate) fn value_bin(value: f64) -> usize {
+pub fn value_bin(value: f64) -> usize {
     match value {
         v if v > 0.0 => POSITIVE + octave(v),
         v if v < 0.0 => octave(-v),
@@ -73,7 +73,7 @@ pub(crate) fn value_bin(value: f64) -> usize {
 }
 
 /// The bin of the difference of two values in the first round.
-pub(crate) fn difference_bin(difference: f64) -> usize {
+pub fn difference_bin(difference: f64) -> usize {
     if difference == 0.0 { NO_DIFFERENCE } else { DIFFERENCES + octave(difference.abs()) }
 }
 

@@ -88,36 +88,12 @@ pub fn in_other_units(queries: &Queries, settings: &Settings, own: Unit) -> Resu
     let mut others = Vec::new();
     for unit in [Unit::Edge, Unit::EdgeUndirected].into_iter().filter(|unit| *unit != own) {
         let event = match in_unit(queries, settings, unit)? {
-            None => by_inclusion(&queries.event()?, own, unit),
+            None => queries.event()?.by_inclusion(own, unit),
             found => found,
         };
         others.extend(event.map(|event| UnitEvent { unit, event }));
     }
     Ok(others)
-}
-
-/// The same event for neighbours that differ in another unit, where nothing is known but that one record is part of
-/// another; `None` if that says nothing.
-///
-/// # Proof definition
-/// Where the returned event dominates, so does the given one, for neighbours in the other unit
-/// ([proof](progap_privacy::proofs::units#units-together)).
-/// - A directed edge is part of an undirected one: what holds for both directions holds for one of them.
-/// - An undirected edge is two directed ones: two records ([`Event::for_two_records`]).
-/// - A directed edge is part of its sender's record. Without it that record is another one, which is a record less
-///   and a record more: two records. An undirected edge is in two records: four.
-/// - Nothing bounds how many edges a record has, and an edge-level run reads features and labels as they are: nothing
-///   is said of a node's record.
-pub fn by_inclusion(event: &Event, from: Unit, to: Unit) -> Option<Event> {
-    match (from, to) {
-        (Unit::Edge, Unit::Edge) | (Unit::EdgeUndirected, Unit::Edge | Unit::EdgeUndirected) => {
-            Some(event.clone())
-        }
-        (Unit::Node, Unit::Node) => Some(event.clone()),
-        (Unit::Edge, Unit::EdgeUndirected) | (Unit::Node, Unit::Edge) => event.for_two_records(),
-        (Unit::Node, Unit::EdgeUndirected) => event.for_two_records()?.for_two_records(),
-        (Unit::Edge | Unit::EdgeUndirected, Unit::Node) => None,
-    }
 }
 
 /// What a query tells of an edge.
@@ -299,22 +275,6 @@ mod tests {
         assert!(events[0].to_json().contains("\"max_terms\": 2"), "{events:?}");
         let nothing = in_unit(&both(&node(MethodKind::Mlp)).0.queries, &node(MethodKind::Mlp), Unit::Edge);
         assert_eq!(nothing.expect("queries"), Some(Event::Composed { events: vec![] }));
-    }
-
-    #[test]
-    fn what_includes_a_record_pays_for_it() {
-        let sum = Event::gaussian(3.0, 1.0).expect("an event");
-        let moved = |from, to| match by_inclusion(&sum, from, to) {
-            Some(Event::Gaussian { sensitivity, .. }) => Some(sensitivity),
-            _ => None,
-        };
-        assert_eq!(moved(Unit::EdgeUndirected, Unit::Edge), Some(1.0));
-        assert_eq!(moved(Unit::Edge, Unit::EdgeUndirected), Some(2.0));
-        assert_eq!(moved(Unit::Node, Unit::Edge), Some(2.0));
-        assert_eq!(moved(Unit::Node, Unit::EdgeUndirected), Some(4.0));
-        assert_eq!(moved(Unit::EdgeUndirected, Unit::Node), None);
-        let sampled = sum.clone().poisson_sampled(0.1).expect("an event");
-        assert_eq!(by_inclusion(&sampled, Unit::Node, Unit::Edge), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use progap::order::OwnersOrder;
 use progap::release::{self, Date, Exported, Form, Metrics, Predictions, Statement};
 use progap::settings::{Order, Settings};
 use progap::{Release, Trained, units};
-use progap_graph::read::table::{LaterOptions, LaterRows, LaterTable, Reject};
+use progap_formats::read::table::{LaterOptions, LaterRows, LaterTable, Reject};
 use progap_privacy::UnitEvent;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;

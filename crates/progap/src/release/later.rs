@@ -1,6 +1,6 @@
 //! Predictions about nodes that were not there in training.
 
-use progap_graph::read::table::{LaterOptions, LaterRows, LaterTable, read_later};
+use progap_formats::read::table::{LaterOptions, LaterRows, LaterTable, read_later};
 
 use super::{Predictions, Release, Used, every_node, predictions};
 use crate::model::Model;

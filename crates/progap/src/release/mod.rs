@@ -21,7 +21,6 @@
 //! (docs/proofs/nothing-else-leaves.md). A folder that still holds the files of a run is not a release, and is not
 //! opened as one.
 
-mod answers;
 mod config;
 mod export;
 mod guarantee;
@@ -31,6 +30,7 @@ mod metrics;
 mod packaged;
 mod receipt;
 mod selection;
+mod shown;
 mod signed;
 mod statement;
 mod used;
@@ -41,7 +41,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use progap_graph::read::table::Schema;
+use progap_formats::read::table::Schema;
 use progap_graph::{
     Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, Part, Scaled, UNLABELLED, store,
 };
@@ -288,18 +288,6 @@ impl Release {
     /// How a table of further rows becomes features.
     pub fn schema(&self) -> Option<&Schema> {
         self.schema.as_ref()
-    }
-
-    /// A data set with its columns brought to scale as those of this release were.
-    pub(crate) fn prepared(&self, dataset: &Dataset) -> Result<Dataset> {
-        let prepared = dataset.clone().prepared(self.settings()?.preparation())?;
-        match (prepared.numbers().iter().all(|number| number.map.is_some()), &self.schema) {
-            (true, _) => Ok(prepared),
-            (false, Some(schema)) => Ok(prepared.prepared_as(schema.numbers())?),
-            (false, None) => Err(Error::unsuitable(
-                "the maps of number columns are in schema.json, which this release does not have: train it again",
-            )),
-        }
     }
 
     /// Time and memory of training, unless they were taken out of the release.

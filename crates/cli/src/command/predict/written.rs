@@ -6,7 +6,7 @@ use std::path::Path;
 
 use progap::Release;
 use progap::release::{Made, Predictions};
-use progap_graph::write::table::{ColumnValues, write_columns};
+use progap_formats::write::table::{ColumnValues, write_columns};
 use progap_graph::{Dataset, Problem};
 
 use crate::command::Outcome;
