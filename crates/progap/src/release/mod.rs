@@ -27,6 +27,7 @@ mod guarantee;
 mod later;
 mod manifest;
 mod metrics;
+pub mod order;
 mod packaged;
 mod receipt;
 mod selection;

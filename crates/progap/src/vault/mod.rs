@@ -45,10 +45,14 @@ mod columns;
 mod counts;
 mod gradient;
 mod label_table;
+pub(crate) mod mixing;
 mod noise;
 mod private;
+pub(crate) mod propagate;
 mod response;
+pub mod rows;
 mod sample;
+pub mod scaling;
 mod streamed;
 mod subgraph;
 #[cfg(test)]

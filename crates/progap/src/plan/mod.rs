@@ -1,6 +1,10 @@
 //! How much noise: settings and public sizes in, queries with their noise out. The one plan that training, `progap
 //! account`, experiments, audits and `verify` have in common.
 
+pub mod delta;
+pub mod query;
+pub mod units;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +18,7 @@ use crate::method::{self, NoiseRatios, Program, QueryKind, QuerySpec};
 use crate::query::Queries;
 pub use crate::settings::PublicFacts;
 use crate::settings::{Accounting, Bounding, Checked, Level, Settings};
-use crate::{Error, ErrorKind, Result, delta, vault};
+use crate::{Error, ErrorKind, Result, vault};
 
 /// A noisy graph: its number of edges by Laplace noise, then randomised response on every possible edge.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,12 +1,15 @@
 //! The front door: a data set in, a release out.
 
+mod account;
+
 use std::path::Path;
+
+pub use account::{Accounted, Decided};
 
 use progap_formats::named;
 use progap_formats::read::{self, LoadOptions};
 use progap_graph::{Dataset, Ratios};
 
-use crate::account::Accounted;
 use crate::method::Observer;
 use crate::run::{self, Training};
 use crate::settings::Request;

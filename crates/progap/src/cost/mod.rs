@@ -3,6 +3,8 @@
 //! These depend on the data (a graph with more edges takes longer), so they lie in the folder `private/` of a release,
 //! are covered by no guarantee, and can be taken out.
 
+pub(crate) mod memory;
+
 use std::path::Path;
 use std::time::Instant;
 
@@ -10,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder::{Folder, SMALL};
 use crate::{Result, files};
+pub use memory::keep_memory_below;
 
 pub(crate) const COST: &str = "private/cost.json";
 

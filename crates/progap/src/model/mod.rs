@@ -1,5 +1,11 @@
 //! The models: networks of crates/nn, kept and loaded by name.
 
+pub mod addressed;
+pub mod assessment;
+pub mod calibration;
+pub mod predictor;
+pub mod views;
+
 use progap_nn::{
     Activation, Architecture, Inputs, Jk, Network, Norm, NormPlacement, Sage, SageArchitecture, probabilities,
 };

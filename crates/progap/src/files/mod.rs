@@ -1,5 +1,8 @@
 //! Small files, written whole: JSON, tensors, matrices.
 
+pub mod folder;
+pub mod scratch;
+
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::path::{Path, PathBuf};
