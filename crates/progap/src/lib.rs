@@ -3,22 +3,23 @@
 
 pub mod cost;
 pub mod error;
-mod files;
+#[doc(hidden)]
+#[allow(missing_docs, reason = "for audits, exports and tests")]
+pub mod files;
 mod front;
 #[cfg_attr(not(feature = "ledger"), path = "ledger/absent.rs")]
 pub mod ledger;
 pub mod method;
-mod model;
-mod onnx;
+#[doc(hidden)]
+#[allow(missing_docs, reason = "for audits, exports and tests")]
+pub mod model;
 pub mod plan;
 pub mod ranks;
 pub mod release;
 pub mod run;
 pub mod settings;
-#[cfg_attr(not(feature = "sign"), path = "no_signature.rs")]
-pub mod signature;
 #[doc(hidden)]
-#[allow(missing_docs, reason = "for audits and tests")]
+#[allow(missing_docs, reason = "for audits, exports and tests")]
 pub mod vault;
 
 // The names by which most of the crate knows these.

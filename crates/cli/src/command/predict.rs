@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use progap::Release;
-use progap::release::{Date, Made, sign_predictions, signature_of};
-use progap::signature::SecretKey;
+use progap::release::Date;
+use progap_export::SecretKey;
+use progap_export::{Made, sign_predictions, signature_of};
 use progap_formats::read::encoding::Encoding;
 use progap_formats::read::table::LaterOptions;
 use progap_graph::AtomicFile;

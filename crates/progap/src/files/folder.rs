@@ -16,14 +16,14 @@ use crate::error::InFile;
 use crate::{Error, Result, files, memory};
 
 /// The most bytes of a file of settings, statements or names: far more than any has.
-pub(crate) const SMALL: u64 = 1 << 20;
+pub const SMALL: u64 = 1 << 20;
 /// The most entries of a folder that are looked at, and how deep they may lie.
 const MOST_ENTRIES: usize = 1000;
 const DEEPEST: usize = 3;
 
 /// The kind of an entry in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     File,
     Folder,
     Link,
@@ -51,7 +51,7 @@ impl Kind {
 
 /// A folder whose files are opened safely.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub struct Folder {
     root: PathBuf,
     #[cfg(unix)]
     handle: rustix::fd::OwnedFd,
@@ -59,7 +59,7 @@ pub(crate) struct Folder {
 
 impl Folder {
     /// Opens a folder, which the user named: it alone may be behind a link. `missing` says what is not there otherwise.
-    pub(crate) fn open(root: &Path, missing: &str) -> Result<Folder> {
+    pub fn open(root: &Path, missing: &str) -> Result<Folder> {
         if !root.is_dir() {
             return Err(Error::file(root, missing));
         }
@@ -71,12 +71,12 @@ impl Folder {
     }
 
     /// Where a file of it lies, to name it.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
     /// The kind of the entry under a name; nothing where there is none. A link on the way there counts as a link.
-    pub(crate) fn kind(&self, name: &str) -> Result<Option<Kind>> {
+    pub fn kind(&self, name: &str) -> Result<Option<Kind>> {
         self.parts(name)?;
         #[cfg(unix)]
         let kind = unix::kind(&self.handle, name);
@@ -86,12 +86,12 @@ impl Folder {
     }
 
     /// Whether anything lies under a name, of whatever kind.
-    pub(crate) fn has(&self, name: &str) -> Result<bool> {
+    pub fn has(&self, name: &str) -> Result<bool> {
         Ok(self.kind(name)?.is_some())
     }
 
     /// Opens a regular file of at most this many bytes.
-    pub(crate) fn file(&self, name: &str, at_most: u64) -> Result<File> {
+    pub fn file(&self, name: &str, at_most: u64) -> Result<File> {
         let path = self.path(name);
         match self.kind(name)? {
             None => {
@@ -136,7 +136,7 @@ impl Folder {
     }
 
     /// Reads a file of at most this many bytes.
-    pub(crate) fn read(&self, name: &str, at_most: u64) -> Result<Vec<u8>> {
+    pub fn read(&self, name: &str, at_most: u64) -> Result<Vec<u8>> {
         let file = self.file(name, at_most)?;
         let path = self.path(name);
         let length = file.metadata().in_file(&path)?.len();
@@ -151,7 +151,7 @@ impl Folder {
 
     /// The content of a file of at most this many bytes: mapped where the process keeps to a bound, on the condition of
     /// [`store::open`], else read.
-    pub(crate) fn content(&self, name: &str, at_most: u64) -> Result<Buffer<u8>> {
+    pub fn content(&self, name: &str, at_most: u64) -> Result<Buffer<u8>> {
         match memory::bound() {
             None => Ok(self.read(name, at_most)?.into()),
             Some(_) => store::map_file(&self.file(name, at_most)?).in_file(&self.path(name)),
@@ -159,17 +159,17 @@ impl Folder {
     }
 
     /// Reads a small JSON file.
-    pub(crate) fn json<T: DeserializeOwned>(&self, name: &str, at_most: u64) -> Result<T> {
+    pub fn json<T: DeserializeOwned>(&self, name: &str, at_most: u64) -> Result<T> {
         serde_json::from_slice(&self.read(name, at_most)?).in_file(&self.path(name))
     }
 
     /// The SHA-256 of a file, in hexadecimal.
-    pub(crate) fn checksum(&self, name: &str, at_most: u64) -> Result<String> {
+    pub fn checksum(&self, name: &str, at_most: u64) -> Result<String> {
         checksum(&self.file(name, at_most)?, at_most).in_file(&self.path(name))
     }
 
     /// Opens a data set in place, as [`store::open`] does, together with its checksum.
-    pub(crate) fn dataset(&self, name: &str, at_most: u64) -> Result<(Dataset, String)> {
+    pub fn dataset(&self, name: &str, at_most: u64) -> Result<(Dataset, String)> {
         let file = self.file(name, at_most)?;
         let path = self.path(name);
         let sum = checksum(&file, at_most).in_file(&path)?;
@@ -180,7 +180,7 @@ impl Folder {
     ///
     /// # Errors
     /// More than any release or run has.
-    pub(crate) fn list(&self) -> Result<Vec<(String, Kind)>> {
+    pub fn list(&self) -> Result<Vec<(String, Kind)>> {
         self.list_without(None)
     }
 
@@ -216,7 +216,7 @@ impl Folder {
     }
 
     /// Refuses a folder with links or special files anywhere in it, but in a folder that is not to be opened.
-    pub(crate) fn check_kinds(&self, unopened: Option<&str>) -> Result<()> {
+    pub fn check_kinds(&self, unopened: Option<&str>) -> Result<()> {
         for (name, kind) in self.list_without(unopened)? {
             if let (Kind::Link | Kind::Special, Some(problem)) = (kind, kind.problem()) {
                 return Err(Error::file(&self.path(&name.escape_debug().to_string()), problem));
@@ -238,7 +238,7 @@ impl Folder {
 }
 
 /// The components of a plain relative name; nothing where it is none.
-pub(crate) fn parts(name: &str) -> Option<Vec<&str>> {
+pub fn parts(name: &str) -> Option<Vec<&str>> {
     let parts: Vec<&str> = name.split('/').collect();
     let plain =
         |part: &&str| !part.is_empty() && *part != "." && *part != ".." && !part.contains(['\\', '\0', ':']);
@@ -246,7 +246,7 @@ pub(crate) fn parts(name: &str) -> Option<Vec<&str>> {
 }
 
 /// As much of a name as a message shows.
-pub(crate) fn shortened(name: &str) -> String {
+pub fn shortened(name: &str) -> String {
     let start: String = name.chars().take(80).collect();
     if start.len() < name.len() { format!("{start}...") } else { start }
 }
@@ -264,7 +264,7 @@ fn kind_of(kind: std::fs::FileType) -> Kind {
 }
 
 /// The SHA-256 of at most this many bytes of a file, which is read in pieces.
-pub(crate) fn checksum(mut file: &File, at_most: u64) -> std::io::Result<String> {
+pub fn checksum(mut file: &File, at_most: u64) -> std::io::Result<String> {
     let (mut hasher, mut piece, mut read) = (Sha256::new(), vec![0; 1 << 20], 0u64);
     loop {
         match file.read(&mut piece)? {

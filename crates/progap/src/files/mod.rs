@@ -17,10 +17,10 @@ use crate::error::InFile;
 use crate::{Error, ErrorKind, Result};
 
 /// The version of every public format, see `docs/formats.md`.
-pub(crate) const FORMAT: u64 = 1;
+pub const FORMAT: u64 = 1;
 
 /// Writes a file, whole or not at all; it is on disk when this returns.
-pub(crate) fn write(path: &Path, content: &[u8]) -> Result<()> {
+pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     write_to(AtomicFile::create(path)?, path, content)
 }
 
@@ -30,7 +30,7 @@ fn write_to(mut file: AtomicFile, path: &Path, content: &[u8]) -> Result<()> {
 }
 
 /// Makes a folder; one for private files can be entered by its owner alone.
-pub(crate) fn make_folder(folder: &Path) -> Result<()> {
+pub fn make_folder(folder: &Path) -> Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -40,12 +40,12 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     builder.create(folder).in_file(folder)
 }
 
-pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     write(path, &json(path, value)?)
 }
 
 /// The bytes that [`write_json`] writes.
-pub(crate) fn json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>> {
+pub fn json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(value).in_file(path)?;
     text.push(b'\n');
     Ok(text)
@@ -53,13 +53,13 @@ pub(crate) fn json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>> {
 
 /// The version of a file of a public format, whatever else it holds.
 #[derive(Deserialize)]
-pub(crate) struct Version {
+pub struct Version {
     version: Option<u64>,
 }
 
 impl Version {
     /// Refuses a file of another version. It is asked first: a newer one may have fields that are unknown here.
-    pub(crate) fn check(&self, what: &'static str, file: &Path) -> Result<()> {
+    pub fn check(&self, what: &'static str, file: &Path) -> Result<()> {
         match self.version {
             Some(FORMAT) => Ok(()),
             Some(found) => Err(Error::newer(what, found).at(file)),
@@ -69,38 +69,34 @@ impl Version {
 }
 
 /// The content of a JSON file of a public format.
-pub(crate) fn versioned<T: serde::de::DeserializeOwned>(
-    bytes: &[u8],
-    what: &'static str,
-    file: &Path,
-) -> Result<T> {
+pub fn versioned<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &'static str, file: &Path) -> Result<T> {
     serde_json::from_slice::<Version>(bytes).in_file(file)?.check(what, file)?;
     serde_json::from_slice(bytes).in_file(file)
 }
 
 /// A number that JSON may not have: what is not a number is written as null.
-pub(crate) fn number_or_nan<'d, D: Deserializer<'d>>(from: D) -> std::result::Result<f64, D::Error> {
+pub fn number_or_nan<'d, D: Deserializer<'d>>(from: D) -> std::result::Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
 /// As [`number_or_nan`], for a list.
-pub(crate) fn numbers_or_nan<'d, D: Deserializer<'d>>(from: D) -> std::result::Result<Vec<f64>, D::Error> {
+pub fn numbers_or_nan<'d, D: Deserializer<'d>>(from: D) -> std::result::Result<Vec<f64>, D::Error> {
     let numbers = Vec::<Option<f64>>::deserialize(from)?;
     Ok(numbers.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect())
 }
 
 /// The SHA-256 of some bytes, in hexadecimal.
-pub(crate) fn checksum_of(bytes: &[u8]) -> String {
+pub fn checksum_of(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
 /// Bytes in hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The BLAKE3 of some bytes in pieces, in hexadecimal.
-pub(crate) fn digest<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> String {
+pub fn digest<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> String {
     let mut hasher = blake3::Hasher::new();
     // In steps between which pages of a mapped file can be given back.
     for part in pieces.into_iter().flat_map(|piece| piece.chunks(1 << 22)) {
@@ -112,7 +108,7 @@ pub(crate) fn digest<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> String {
 
 /// Named lists of numbers with a text beside them.
 #[derive(Default)]
-pub(crate) struct Tensors {
+pub struct Tensors {
     pub values: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
     pub note: String,
 }
@@ -121,32 +117,32 @@ const NOTE: &str = "progap";
 
 impl Tensors {
     /// Adds every tensor of a model under a prefix.
-    pub(crate) fn add(&mut self, prefix: &str, state: Vec<Tensor<'_>>) {
+    pub fn add(&mut self, prefix: &str, state: Vec<Tensor<'_>>) {
         for Tensor { name, shape, values } in state {
             self.values.insert(format!("{prefix}{name}"), (shape.to_vec(), values.to_vec()));
         }
     }
 
     /// The tensors that were added under a prefix.
-    pub(crate) fn under<'t>(&'t self, prefix: &str) -> impl Iterator<Item = Tensor<'t>> {
+    pub fn under<'t>(&'t self, prefix: &str) -> impl Iterator<Item = Tensor<'t>> {
         self.values.iter().filter_map(move |(name, (shape, values))| {
             Some(Tensor { name: name.strip_prefix(prefix)?, shape, values })
         })
     }
 
     /// Takes out what was added under a prefix.
-    pub(crate) fn split_off(&mut self, prefix: &str) -> Tensors {
+    pub fn split_off(&mut self, prefix: &str) -> Tensors {
         let own = self.values.extract_if(.., |name, _| name.starts_with(prefix)).collect();
         Tensors { values: own, note: self.note.clone() }
     }
 
     /// Writes the file.
-    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+    pub fn write(&self, path: &Path) -> Result<()> {
         write(path, &self.bytes(path)?)
     }
 
     /// Writes a file that its owner alone can read, and gives its digest.
-    pub(crate) fn write_private(&self, path: &Path) -> Result<String> {
+    pub fn write_private(&self, path: &Path) -> Result<String> {
         let bytes = self.bytes(path)?;
         write_to(AtomicFile::create_private(path)?, path, &bytes)?;
         Ok(digest([&bytes[..]]))
@@ -164,7 +160,7 @@ impl Tensors {
     }
 
     /// The content of a file that was read.
-    pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Tensors> {
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Tensors> {
         let (_, metadata) = safetensors::SafeTensors::read_metadata(bytes).in_file(path)?;
         let note =
             metadata.metadata().as_ref().and_then(|notes| notes.get(NOTE)).cloned().unwrap_or_default();
@@ -180,7 +176,7 @@ impl Tensors {
 }
 
 /// Writes a matrix as NumPy does, aligned so that it can be mapped. Gives the digest of the file.
-pub(crate) fn write_matrix(path: &Path, values: &[f32], width: usize) -> Result<String> {
+pub fn write_matrix(path: &Path, values: &[f32], width: usize) -> Result<String> {
     let mut file = MatrixFile::create(path, values.len() / width.max(1), width)?;
     file.add(values)?;
     file.commit()
@@ -195,7 +191,7 @@ pub struct MatrixFile {
 }
 
 impl MatrixFile {
-    pub(crate) fn create(path: &Path, rows: usize, width: usize) -> Result<Self> {
+    pub fn create(path: &Path, rows: usize, width: usize) -> Result<Self> {
         let dictionary = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
         let mut header = b"\x93NUMPY\x01\x00".to_vec();
         // Magic, version, length and text together are a multiple of 64 bytes and end in a line end.
@@ -210,7 +206,7 @@ impl MatrixFile {
         Ok(matrix)
     }
 
-    pub(crate) fn add(&mut self, rows: &[f32]) -> Result<()> {
+    pub fn add(&mut self, rows: &[f32]) -> Result<()> {
         const TOO_MANY: ErrorKind = ErrorKind::Internal("a matrix has more rows than it said");
         self.missing = self.missing.checked_sub(rows.len()).ok_or(TOO_MANY)?;
         self.write(bytemuck::cast_slice(rows))
@@ -222,7 +218,7 @@ impl MatrixFile {
     }
 
     /// The file is on disk, whole. Gives its digest.
-    pub(crate) fn commit(self) -> Result<String> {
+    pub fn commit(self) -> Result<String> {
         if self.missing > 0 {
             return Err(Error::internal("a matrix has fewer rows than it said"));
         }
@@ -232,12 +228,7 @@ impl MatrixFile {
 }
 
 /// The matrix in a file that [`write_matrix`] wrote and that was read, of which the shape is known.
-pub(crate) fn parse_matrix(
-    path: &Path,
-    bytes: &Buffer<u8>,
-    rows: usize,
-    width: usize,
-) -> Result<Buffer<f32>> {
+pub fn parse_matrix(path: &Path, bytes: &Buffer<u8>, rows: usize, width: usize) -> Result<Buffer<f32>> {
     let wrong = |why: String| Error::file(path, format!("{why}; the file is damaged or was changed"));
     let length = match bytes.first_chunk::<10>() {
         Some([0x93, b'N', b'U', b'M', b'P', b'Y', 1, 0, low, high]) => {

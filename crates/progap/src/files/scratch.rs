@@ -20,12 +20,12 @@ enum Kind {
 
 impl Scratch {
     /// A matrix in memory, of this many values.
-    pub(crate) fn held(values: usize) -> Scratch {
+    pub fn held(values: usize) -> Scratch {
         Scratch(Kind::Held(Vec::with_capacity(values)))
     }
 
     /// As [`Scratch::held`]; in a file of this folder where the process keeps to a bound.
-    pub(crate) fn beside(folder: &Path, values: usize) -> Result<Scratch> {
+    pub fn beside(folder: &Path, values: usize) -> Result<Scratch> {
         if memory::bound().is_none() {
             return Ok(Scratch::held(values));
         }
@@ -34,7 +34,7 @@ impl Scratch {
     }
 
     /// Adds the next rows.
-    pub(crate) fn add(&mut self, rows: &[f32]) -> Result<()> {
+    pub fn add(&mut self, rows: &[f32]) -> Result<()> {
         match &mut self.0 {
             Kind::Held(values) => values.extend_from_slice(rows),
             Kind::File { file, folder } => file.write_all(bytemuck::cast_slice(rows)).in_file(folder)?,
@@ -43,7 +43,7 @@ impl Scratch {
     }
 
     /// The values of all rows.
-    pub(crate) fn finish(self) -> Result<Buffer<f32>> {
+    pub fn finish(self) -> Result<Buffer<f32>> {
         match self.0 {
             Kind::Held(values) => Ok(values.into()),
             Kind::File { file, folder } => {

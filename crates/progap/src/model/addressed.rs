@@ -26,7 +26,7 @@ pub struct AddressedShape {
 
 impl AddressedShape {
     /// Features with more columns are divided by the length of each row.
-    pub(crate) const RICH: usize = 600;
+    pub const RICH: usize = 600;
 
     fn linear(&self) -> SoftmaxShape {
         let scaling = if self.columns > Self::RICH { RowScaling::WeightedUnit } else { RowScaling::None };
@@ -63,7 +63,7 @@ const MAX_SUMS: usize = 64;
 
 /// What the features say.
 #[derive(Debug, Clone)]
-pub(crate) enum FeatureModel {
+pub enum FeatureModel {
     /// Made of sums over classes.
     Linear(Softmax),
     /// Trained by noisy gradients.
@@ -73,7 +73,7 @@ pub(crate) enum FeatureModel {
 /// How a sum is read: as the mean of what it may be, given the noise of its row (a normal prior over all rows, normal
 /// noise).
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Posterior {
+pub struct Posterior {
     /// The mean of all rows.
     pub mean: Vec<f32>,
     /// The directions in which rows vary, each a column of a matrix with a row for each class.
@@ -117,7 +117,7 @@ impl Posterior {
 
 /// What the sums say.
 #[derive(Debug, Clone)]
-pub(crate) struct SumsModel {
+pub struct SumsModel {
     pub posteriors: Vec<Posterior>,
     pub softmax: Softmax,
     /// The logarithm of the share of each class, which both views know.
@@ -133,7 +133,7 @@ pub struct Addressed {
 }
 
 impl Addressed {
-    pub(crate) fn new(
+    pub fn new(
         (columns, classes): (usize, usize),
         features: FeatureModel,
         sums: Option<SumsModel>,
@@ -152,12 +152,12 @@ impl Addressed {
     }
 
     /// What the features say, and what the sums say where they are read.
-    pub(crate) fn parts(&self) -> (&FeatureModel, Option<&SumsModel>) {
+    pub fn parts(&self) -> (&FeatureModel, Option<&SumsModel>) {
         (&self.features, self.sums.as_ref())
     }
 
     /// A linear model of the features, with weights (columns x classes) and biases.
-    pub(crate) fn linear(
+    pub fn linear(
         (columns, classes): (usize, usize),
         weights: &[f32],
         biases: &[f32],
@@ -176,7 +176,7 @@ impl Addressed {
     }
 
     /// Adds a number to the logarithm of each class's odds.
-    pub(crate) fn shift_logits(&mut self, by: &[f32]) -> Result<()> {
+    pub fn shift_logits(&mut self, by: &[f32]) -> Result<()> {
         match (&mut self.sums, &mut self.features) {
             (Some(sums), _) => sums.softmax.shift_logits(by),
             (None, FeatureModel::Linear(linear)) => linear.shift_logits(by),
@@ -235,7 +235,7 @@ impl Addressed {
         Ok(all)
     }
 
-    pub(crate) fn add_to(&self, tensors: &mut Tensors, prefix: &str) {
+    pub fn add_to(&self, tensors: &mut Tensors, prefix: &str) {
         match &self.features {
             FeatureModel::Network(network) => tensors.add(&format!("{prefix}features."), network.state()),
             FeatureModel::Linear(linear) => add_softmax(tensors, &format!("{prefix}features."), linear),
@@ -256,7 +256,7 @@ impl Addressed {
     }
 
     /// A model of a shape, with the tensors under a prefix; every tensor must be there, and no other.
-    pub(crate) fn from(tensors: &Tensors, prefix: &str, shape: AddressedShape) -> Result<Addressed> {
+    pub fn from(tensors: &Tensors, prefix: &str, shape: AddressedShape) -> Result<Addressed> {
         let changed = || Error::unsuitable("its tensors are not those of its shape");
         let all: Vec<Tensor<'_>> = tensors.under(prefix).collect();
         let part = |part: &'static str| {
@@ -344,7 +344,7 @@ impl SumsModel {
 }
 
 /// What is read of some nodes' sums by these posteriors.
-pub(crate) fn read(posteriors: &[Posterior], sums: &[Input<'_>], nodes: &[u32]) -> Result<Vec<f32>> {
+pub fn read(posteriors: &[Posterior], sums: &[Input<'_>], nodes: &[u32]) -> Result<Vec<f32>> {
     if sums.len() != posteriors.len() {
         return Err(OTHER.into());
     }

@@ -17,7 +17,7 @@ use crate::rows::Rows;
 use crate::settings::{Calibration, Level, Settings};
 
 /// The factors that there can be.
-pub(crate) const FACTORS: RangeInclusive<f32> = 0.099..=10.1;
+pub const FACTORS: RangeInclusive<f32> = 0.099..=10.1;
 /// With fewer validation nodes a factor says more about them than about the model.
 const LEAST_NODES: usize = 30;
 
@@ -55,7 +55,7 @@ pub(crate) fn temperature(
 }
 
 /// Brings a row of probabilities to another temperature: each to the power of the factor, and all to a sum of one.
-pub(crate) fn temper(row: &mut [f32], factor: f32) {
+pub fn temper(row: &mut [f32], factor: f32) {
     let top = row.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
     row.iter_mut().for_each(|p| *p = (*p / top).powf(factor));
     let sum: f32 = row.iter().sum();

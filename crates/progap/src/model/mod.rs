@@ -100,7 +100,7 @@ impl Model {
     }
 
     /// The probability of each class for some nodes, row after row; `inputs` are the rows and the aggregates.
-    pub(crate) fn probabilities(&self, inputs: &Inputs<'_>, nodes: &[u32]) -> Result<Vec<f32>> {
+    pub fn probabilities(&self, inputs: &Inputs<'_>, nodes: &[u32]) -> Result<Vec<f32>> {
         match self {
             Model::Network(network) => Ok(probabilities(network, inputs, nodes)?),
             Model::Views(views) => views.probabilities(inputs, nodes),
@@ -110,7 +110,7 @@ impl Model {
     }
 
     /// Adds a number to the logarithm of each class's odds, where the model is made to be balanced after it is trained.
-    pub(crate) fn shift_logits(&mut self, by: &[f32]) -> Result<()> {
+    pub fn shift_logits(&mut self, by: &[f32]) -> Result<()> {
         match self {
             Model::Network(network) => Ok(network.shift_logits(by)?),
             Model::Addressed(model) => model.shift_logits(by),
@@ -129,7 +129,7 @@ impl Model {
         state.iter().all(|tensor| tensor.values.iter().all(|value| value.is_finite()))
     }
 
-    pub(crate) fn add_to(&self, tensors: &mut Tensors, prefix: &str) {
+    pub fn add_to(&self, tensors: &mut Tensors, prefix: &str) {
         match self {
             Model::Network(network) => tensors.add(prefix, network.state()),
             Model::Sage(sage) => tensors.add(prefix, sage.state()),
@@ -143,7 +143,7 @@ impl Model {
     /// # Errors
     /// Tensors that are not those of the shape. A shape with more parameters than the file holds is refused before any
     /// memory is taken for it.
-    pub(crate) fn from(tensors: &Tensors, prefix: &str, shape: Shape) -> Result<Model> {
+    pub fn from(tensors: &Tensors, prefix: &str, shape: Shape) -> Result<Model> {
         let there: usize = tensors.under(prefix).map(|tensor| tensor.values.len()).sum();
         if shape.parameter_count()? > there {
             return Err(Error::unsuitable(format!(
@@ -178,7 +178,7 @@ impl Shape {
     ///
     /// # Errors
     /// A shape that no model has.
-    pub(crate) fn max_parameters(&self) -> Result<usize> {
+    pub fn max_parameters(&self) -> Result<usize> {
         match self {
             Shape::Views(shape) => shape.max_parameters(),
             _ => self.parameter_count(),
@@ -203,7 +203,7 @@ impl Shape {
 /// A shape as it is written beside the parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) enum WrittenShape {
+pub enum WrittenShape {
     /// Branches over inputs.
     Network {
         inputs: Vec<usize>,
@@ -241,7 +241,7 @@ pub(crate) enum WrittenShape {
 /// between them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WrittenSum {
+pub struct WrittenSum {
     classes: usize,
     features: usize,
 }

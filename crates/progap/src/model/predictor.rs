@@ -19,7 +19,7 @@ use crate::settings::Settings;
 use crate::vault::{Aggregate, Aggregates, Rows};
 use crate::{Error, ErrorKind, Result, memory};
 
-pub(crate) const MODEL: &str = "model.safetensors";
+pub const MODEL: &str = "model.safetensors";
 /// More models than any method releases.
 const MOST_LINKS: usize = 64;
 
@@ -29,7 +29,7 @@ const NODES_AT_ONCE: usize = 1 << 14;
 /// Something that a model reads; several of them side by side are one input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Reads {
+pub enum Reads {
     /// A node's own row.
     Rows,
     /// The aggregate of that index.
@@ -42,14 +42,14 @@ pub(crate) enum Reads {
 
 /// A trained model with what each of its inputs is made of.
 #[derive(Debug, Clone)]
-pub(crate) struct Link {
+pub struct Link {
     pub model: Model,
     pub reads: Vec<Vec<Reads>>,
 }
 
 /// Trained models, each reading what those before it give, and the aggregates. The last one classifies.
 #[derive(Debug)]
-pub(crate) struct Predictor {
+pub struct Predictor {
     pub links: Vec<Link>,
     /// The stage whose model is the last.
     pub stage: usize,
@@ -92,7 +92,7 @@ struct Given {
     logits: Option<Aggregate>,
 }
 
-pub(crate) const NO_MODEL: ErrorKind = ErrorKind::Internal("a release has a model");
+pub const NO_MODEL: ErrorKind = ErrorKind::Internal("a release has a model");
 
 impl Predictor {
     /// Models with what they read, for a method that kept these aggregates.
@@ -395,7 +395,7 @@ fn all_logits(network: &Network, inputs: &Inputs<'_>) -> Result<Vec<f32>> {
 }
 
 /// Some rows of matrices of as many rows, joined row by row, and how wide they are together.
-pub(crate) fn side_by_side(parts: &[&Aggregate], rows: Range<usize>) -> (Vec<f32>, usize) {
+pub fn side_by_side(parts: &[&Aggregate], rows: Range<usize>) -> (Vec<f32>, usize) {
     let width: usize = parts.iter().map(|part| part.width).sum();
     let mut values = Vec::with_capacity(rows.len() * width);
     for row in rows {
@@ -407,11 +407,11 @@ pub(crate) fn side_by_side(parts: &[&Aggregate], rows: Range<usize>) -> (Vec<f32
 }
 
 /// The file of the `number`-th aggregate; among the private ones if no mechanism protects it.
-pub(crate) fn aggregate_name(settings: &Settings, number: usize) -> String {
+pub fn aggregate_name(settings: &Settings, number: usize) -> String {
     aggregate_file(settings.method.can().protects_predictions, number)
 }
 
 /// As [`aggregate_name`], where it is known whether one does.
-pub(crate) fn aggregate_file(protected: bool, number: usize) -> String {
+pub fn aggregate_file(protected: bool, number: usize) -> String {
     if protected { format!("aggregates/{number}.npy") } else { format!("private/aggregates-{number}.npy") }
 }

@@ -5,7 +5,8 @@ use std::io::Write;
 use std::path::Path;
 
 use progap::Release;
-use progap::release::{Made, Predictions};
+use progap::release::Predictions;
+use progap_export::Made;
 use progap_formats::write::table::{ColumnValues, write_columns};
 use progap_graph::{Dataset, Problem};
 

@@ -37,7 +37,7 @@ impl SumShape {
 
 /// What is read of aggregates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum Part {
     /// The sums of what is known of classes, with the constant beside them.
     Labels,
     /// Everything.
@@ -46,7 +46,7 @@ pub(crate) enum Part {
 
 /// The units in which an aggregate is read.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Block {
+pub struct Block {
     pub shape: SumShape,
     /// Sums of classes are divided by this,
     scale: f32,
@@ -65,7 +65,7 @@ pub(crate) struct Block {
 }
 
 /// Below this a sum of constants counts as no sender at all.
-pub(crate) const NO_SENDER: f32 = 1e-6;
+pub const NO_SENDER: f32 = 1e-6;
 
 impl Block {
     pub const NUMBERS: usize = 7;
@@ -160,12 +160,12 @@ fn mean_factor(constant: f32) -> f32 {
 }
 
 /// How many columns are read of all aggregates.
-pub(crate) fn read_width(sums: &[SumShape], directions: bool, part: Part) -> usize {
+pub fn read_width(sums: &[SumShape], directions: bool, part: Part) -> usize {
     sums.iter().map(|sum| sum.read(directions, part)).sum()
 }
 
 /// The values that are read of some rows of all aggregates, side by side.
-pub(crate) fn read(
+pub fn read(
     blocks: &[Block],
     aggregates: &[&[f32]],
     nodes: &[u32],

@@ -16,14 +16,14 @@ mod table;
 use progap_nn::{Input, Inputs, RowScaling, Softmax, SoftmaxShape, Tensor};
 
 pub use block::SumShape;
-pub(crate) use block::{Block, NO_SENDER, Part, read, read_width};
-pub(crate) use table::{MAX_HIDDEN, TableModel};
+pub use block::{Block, NO_SENDER, Part, read, read_width};
+pub use table::{MAX_HIDDEN, TableModel};
 
 use crate::files::Tensors;
 use crate::{Error, ErrorKind, Result};
 
 /// The most numbers of all trees of a model.
-pub(crate) const MAX_TREE_NUMBERS: usize = 1 << 20;
+pub const MAX_TREE_NUMBERS: usize = 1 << 20;
 
 /// The shape of [`Views`], known from the settings, public sizes and what was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct ViewsShape {
 
 impl ViewsShape {
     /// The columns of what is read of all aggregates.
-    pub(crate) fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         read_width(&self.sums, self.directions, Part::All)
     }
 
@@ -56,7 +56,7 @@ impl ViewsShape {
     }
 
     /// The columns that every combination reads; one may read the features beside them.
-    pub(crate) fn joined(&self) -> [usize; 3] {
+    pub fn joined(&self) -> [usize; 3] {
         [self.classes, self.classes, self.width()]
     }
 
@@ -66,7 +66,7 @@ impl ViewsShape {
     }
 
     /// A combination that weighs both views, made one that gives the sums themselves no weight.
-    pub(crate) fn blind_to_sums(&self, views: &Softmax) -> Result<Softmax> {
+    pub fn blind_to_sums(&self, views: &Softmax) -> Result<Softmax> {
         let shape = self.combination();
         let mut state: Vec<(&str, Vec<usize>, Vec<f32>)> =
             views.state().into_iter().map(|(name, shape, values)| (name, shape, values.to_vec())).collect();
@@ -108,7 +108,7 @@ impl ViewsShape {
     }
 
     /// The most parameters of a model of this shape: with hidden layers, and trees.
-    pub(crate) fn max_parameters(&self) -> Result<usize> {
+    pub fn max_parameters(&self) -> Result<usize> {
         let least = self.parameter_count()?;
         let columns: usize = self.joined().iter().sum::<usize>() + self.columns;
         let hidden = (self.columns + columns + 2) * MAX_HIDDEN + 2 * MAX_HIDDEN * self.classes;
@@ -118,7 +118,7 @@ impl ViewsShape {
 
 /// The view of the sums, and how it is weighed against the features.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct GraphView {
+pub struct GraphView {
     pub blocks: Vec<Block>,
     /// It reads what sums say of classes.
     pub view: Softmax,
@@ -135,12 +135,12 @@ pub struct Views {
 }
 
 impl Views {
-    pub(crate) fn new(shape: ViewsShape, features: TableModel, graph: Option<GraphView>) -> Views {
+    pub fn new(shape: ViewsShape, features: TableModel, graph: Option<GraphView>) -> Views {
         Views { shape, features, graph }
     }
 
     /// The same with a number added to the logarithm of each class's odds, if there is one.
-    pub(crate) fn with_odds(mut self, odds: Option<&[f32]>) -> Views {
+    pub fn with_odds(mut self, odds: Option<&[f32]>) -> Views {
         if let Some(odds) = odds {
             let last = self.graph.as_mut().map_or(&mut self.features, |graph| &mut graph.combination);
             last.base.shift_logits(odds);
@@ -149,7 +149,7 @@ impl Views {
     }
 
     /// The view of the features, and that of the sums if there is one.
-    pub(crate) fn parts(&self) -> (&TableModel, Option<&GraphView>) {
+    pub fn parts(&self) -> (&TableModel, Option<&GraphView>) {
         (&self.features, self.graph.as_ref())
     }
 
@@ -179,7 +179,7 @@ impl Views {
     }
 
     /// The logarithms of the probabilities.
-    pub(crate) fn log_probabilities(&self, inputs: &Inputs<'_>, nodes: &[u32]) -> Result<Vec<f32>> {
+    pub fn log_probabilities(&self, inputs: &Inputs<'_>, nodes: &[u32]) -> Result<Vec<f32>> {
         const NODES_AT_ONCE: usize = 1 << 16;
         let (own, aggregates) = self.split(inputs)?;
         let own = Inputs::checked_before(vec![own])?;
@@ -215,7 +215,7 @@ impl Views {
         Ok((own, rest.iter().zip(&self.shape.sums).map(aggregate).collect::<Result<_>>()?))
     }
 
-    pub(crate) fn add_to(&self, tensors: &mut Tensors, prefix: &str) {
+    pub fn add_to(&self, tensors: &mut Tensors, prefix: &str) {
         self.features.add_to(tensors, &format!("{prefix}features"));
         let mut add = |name: &str, shape: Vec<usize>, values: &[f32]| {
             tensors.values.insert(format!("{prefix}{name}"), (shape, values.to_vec()));
@@ -239,7 +239,7 @@ impl Views {
     }
 
     /// A model of a shape, with the tensors under a prefix; every tensor must be there, and no other.
-    pub(crate) fn from(tensors: &Tensors, prefix: &str, shape: ViewsShape) -> Result<Views> {
+    pub fn from(tensors: &Tensors, prefix: &str, shape: ViewsShape) -> Result<Views> {
         let all: Vec<Tensor<'_>> = tensors.under(prefix).collect();
         let changed = || Error::unsuitable("its tensors are not those of its shape");
         let named = |name: &str, shape: &[usize]| {
@@ -294,7 +294,7 @@ impl Views {
 }
 
 /// What is read of the sums of some nodes.
-pub(crate) struct Sums {
+pub struct Sums {
     all: Vec<f32>,
     /// Where some of them carry features: what the view of the sums reads.
     labels: Option<Vec<f32>>,
@@ -345,7 +345,7 @@ impl GraphView {
 }
 
 /// The outputs of both views for some rows, as the combination reads them.
-pub(crate) struct Joined<'v> {
+pub struct Joined<'v> {
     known: Vec<f32>,
     seen: Vec<f32>,
     sums: &'v [f32],
@@ -404,7 +404,7 @@ impl<'v> Joined<'v> {
 }
 
 /// Logits in, logarithms of probabilities out.
-pub(crate) fn log_softmax(values: &mut [f32], classes: usize) {
+pub fn log_softmax(values: &mut [f32], classes: usize) {
     for row in values.chunks_exact_mut(classes) {
         let top = row.iter().fold(f32::NEG_INFINITY, |top, &value| top.max(value));
         let sum: f32 = row.iter().map(|value| (value - top).exp()).sum();

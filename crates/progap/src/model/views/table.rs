@@ -11,11 +11,11 @@ use crate::method::history::TableForm;
 use crate::{Error, Result};
 
 /// The widest hidden layer of the softmax.
-pub(crate) const MAX_HIDDEN: usize = 64;
+pub const MAX_HIDDEN: usize = 64;
 
 /// A softmax, linear or with a hidden layer, and trees beside it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct TableModel {
+pub struct TableModel {
     /// It reads the first of the inputs, as many as its shape has.
     pub base: Softmax,
     /// They read all of them.

@@ -19,8 +19,8 @@ use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use progap_graph::AtomicFile;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::error::InFile;
-use crate::{Error, Remedy, Result, files};
+use progap::error::InFile;
+use progap::{Error, Remedy, Result, files};
 
 /// More than any file of a key has.
 const MOST: u64 = 4096;

@@ -1,13 +1,14 @@
 //! Models in ONNX give the probabilities that the release gives, as ONNX Runtime computes them.
 
+#[path = "../../progap/tests/common/mod.rs"]
 mod common;
 
 use std::path::Path;
 use std::process::Command;
 
 use common::{network, train_on};
-use progap::release::Form;
 use progap::{Combination, Level, MethodKind, Nonlinearity, Release, Settings};
+use progap_export::{Form, package, to_onnx};
 
 /// Reads `case.json`, runs the model on the raw inputs beside it, and prints the largest difference.
 const PROGRAM: &str = r#"
@@ -38,7 +39,7 @@ fn write(folder: &Path, name: &str, values: &[f32]) {
 fn difference(release: &Release, python: &std::ffi::OsStr) -> Option<f64> {
     let place = tempfile::tempdir().expect("a folder");
     let at = place.path();
-    release.package(Form::Onnx, &at.join("model.onnx")).expect("an ONNX file");
+    package(&release, Form::Onnx, &at.join("model.onnx")).expect("an ONNX file");
     let nodes = release.nodes();
     let columns = nodes.features().columns();
     let mut inputs = serde_json::json!({ "features": columns });
@@ -112,7 +113,7 @@ fn what_has_no_onnx_file_says_so_and_folders_are_whole() {
     };
     let (_keep, folder) = common::folder();
     let sage = train_on(&data, &of(MethodKind::Sage, Level::None), &folder).expect("trained");
-    let error = sage.to_onnx().expect_err("neighbours' rows are read").to_string();
+    let error = to_onnx(&sage).expect_err("neighbours' rows are read").to_string();
     assert!(error.contains("has no ONNX file"), "{error}");
 
     let (keep, folder) = common::folder();
@@ -123,7 +124,7 @@ fn what_has_no_onnx_file_says_so_and_folders_are_whole() {
     train_on(&data, &settings, &node).expect("trained");
     let package = |name: &str| {
         let out = own.path().join(name);
-        Release::open(&node).expect("a release").package(Form::HuggingFace, &out).expect("packaged");
+        package(&Release::open(&node).expect("a release"), Form::HuggingFace, &out).expect("packaged");
         common::contents(&out)
     };
     let with = package("with");
@@ -132,7 +133,7 @@ fn what_has_no_onnx_file_says_so_and_folders_are_whole() {
 
     for (form, expected) in [(Form::HuggingFace, "model.safetensors"), (Form::Mlflow, "MLmodel")] {
         let out = keep.path().join(format!("{form:?}"));
-        let files = release.package(form, &out).expect("packaged");
+        let files = package(&release, form, &out).expect("packaged");
         assert!(
             files.iter().any(|file| file == expected) && files.iter().any(|file| file == "aggregates/1.npy")
         );
@@ -143,6 +144,6 @@ fn what_has_no_onnx_file_says_so_and_folders_are_whole() {
                 && card.contains(&release.statement.in_words)
         );
         assert!(!card.contains("private/") && card.contains("time and memory of training"), "{card}");
-        assert!(release.package(form, &out).expect_err("taken").to_string().contains("there already"));
+        assert!(package(&release, form, &out).expect_err("taken").to_string().contains("there already"));
     }
 }

@@ -13,15 +13,30 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Finding, MANIFEST};
-use crate::folder::{Folder, SMALL};
-use crate::signature::{PublicKey, SecretKey};
-use crate::{Error, Result, files};
+use progap::files::folder::{Folder, SMALL};
+use progap::release::{self, Export, Exported, Finding, MANIFEST, PageMaker, SIGNATURE, SIGNER};
+use progap::{Error, Result, files};
 
-/// The signature.
-pub(super) const SIGNATURE: &str = "manifest.sig";
-/// The key to check it with, as far as the maker says.
-pub(super) const SIGNER: &str = "signer.pub";
+use crate::signature::{PublicKey, SecretKey};
+
+/// Exports a release as [`progap::release::export()`] does, signed with a key where one is given.
+///
+/// # Errors
+/// As there.
+pub fn export(
+    folder: &Path,
+    out: &Path,
+    exported: Exported,
+    page: &mut PageMaker<'_>,
+    key: Option<&SecretKey>,
+) -> Result<Export> {
+    let Some(key) = key else { return release::export(folder, out, exported, page, None) };
+    let mut sign = |folder: &Path| {
+        sign(folder, key)?;
+        Ok([SIGNATURE, SIGNER].map(String::from).into())
+    };
+    release::export(folder, out, exported, page, Some(&mut sign))
+}
 
 /// Whose signature there is, and whether it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,8 +48,7 @@ pub struct Signed {
 }
 
 /// Signs the manifest of an export.
-#[cfg_attr(not(feature = "sign"), allow(unreachable_code, unused_variables, reason = "there is no key"))]
-pub(super) fn sign(folder: &Path, key: &SecretKey) -> Result<()> {
+fn sign(folder: &Path, key: &SecretKey) -> Result<()> {
     let manifest = Folder::open(folder, "there is no export here")?.read(MANIFEST, SMALL)?;
     files::write(&folder.join(SIGNER), key.public().pem().as_bytes())?;
     files::write(&folder.join(SIGNATURE), &key.sign(&manifest))
@@ -60,9 +74,6 @@ pub fn signed(folder: &Path, signer: Option<&PublicKey>) -> Result<(Finding, Sig
             (None, None) => (Finding::claimed("signature", UNSIGNED, []), none),
         });
     };
-    if cfg!(not(feature = "sign")) {
-        return Ok((finding(false, "there, and not checked by this build (feature sign)".into()), none));
-    }
     let manifest = read(&at, MANIFEST)?.ok_or_else(|| Error::file(folder, "there is no release here"))?;
     // To the last byte, so that nothing in a signed folder can be other than it was.
     let named = beside.and_then(|text| {

@@ -14,12 +14,12 @@ use progap_nn::{
 };
 
 use self::graph::{Attribute, Graph};
-use crate::addressed::{Addressed, FeatureModel, Posterior};
-use crate::method::catalogue;
-use crate::model::Model;
-use crate::predictor::{Predictor, Reads};
-use crate::views::{Block, NO_SENDER, Part, SumShape, TableModel, Views};
-use crate::{Error, Result};
+use progap::method::catalogue;
+use progap::model::Model;
+use progap::model::addressed::{Addressed, FeatureModel, Posterior};
+use progap::model::predictor::{Predictor, Reads};
+use progap::model::views::{Block, NO_SENDER, Part, SumShape, TableModel, Views};
+use progap::{Error, Result};
 
 /// Below this a row counts as zero.
 const SMALLEST: f32 = 1e-12;

@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Date, Finding, Signed, Used};
-use crate::error::InFile;
-use crate::folder::{SMALL, checksum};
+use progap::error::InFile;
+use progap::files::folder::{SMALL, checksum};
+use progap::release::{Date, Finding, Used};
+use progap::{Error, Result, files};
+
 use crate::signature::{PublicKey, SecretKey};
-use crate::{Error, Result, files};
+use crate::signed::Signed;
 
 /// What stands before the bytes that are signed.
 const CONTEXT: &[u8] = b"progap predictions\n";
@@ -69,7 +71,6 @@ pub fn signature_of(predictions: &Path) -> PathBuf {
 ///
 /// # Errors
 /// Files that cannot be read or written.
-#[cfg_attr(not(feature = "sign"), expect(unreachable_code, unused_variables, reason = "there is no key"))]
 pub fn sign_predictions(predictions: &Path, made: Made, key: &SecretKey) -> Result<()> {
     let beside = signature_of(predictions);
     let sha256 = sum(predictions)?;
