@@ -2,7 +2,7 @@
 
     python scripts/oracle/facebook100.py FOLDER_OF_SCHOOLS
 
-writes crates/graph/tests/data/facebook100/: small files made by scipy.io.savemat, and schools.json with
+writes crates/formats/tests/data/facebook100/: small files made by scipy.io.savemat, and schools.json with
 counts and checksums of real schools (not the schools themselves).
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse
 
-TARGET = Path(__file__).parents[2] / "crates/graph/tests/data/facebook100"
+TARGET = Path(__file__).parents[2] / "crates/formats/tests/data/facebook100"
 SCHOOLS = ["Reed98", "Berkeley13", "Cornell5", "Northeastern19", "UChicago30"]
 ATTRIBUTES = ["status", "gender", "major", "minor", "dorm", "year"]
 

@@ -2,7 +2,7 @@
 
     python scripts/oracle/tables.py          (needs pandas, pyarrow and zstandard)
 
-Every folder under crates/graph/tests/data/tables tells the same story in another dialect: four people, two
+Every folder under crates/formats/tests/data/tables tells the same story in another dialect: four people, two
 classes, three edges, and the features that `expected.json` lists.
 """
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-OUT = Path(__file__).resolve().parents[2] / "crates/graph/tests/data/tables"
+OUT = Path(__file__).resolve().parents[2] / "crates/formats/tests/data/tables"
 
 PEOPLE = pd.DataFrame(
     {

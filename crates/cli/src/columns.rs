@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use clap::Args;
-use progap_graph::read::Described;
-use progap_graph::read::columns::{Bound, ColumnChoices, ColumnKind, DateOrder};
+use progap_formats::read::Described;
+use progap_formats::read::columns::{Bound, ColumnChoices, ColumnKind, DateOrder};
 use serde::{Deserialize, Serialize};
 
 /// The choices. The file is read when the command line is, so that a run keeps what it says and not where it lies.

@@ -225,7 +225,7 @@ pub fn said(error: &(dyn std::error::Error + 'static)) -> String {
     if let Some(error) = error.downcast_ref::<progap::Error>() {
         return error.said(&Flags);
     }
-    match error.downcast_ref::<progap::ledger::Error>().map(progap::ledger::Error::remedies) {
+    match error.downcast_ref::<progap::ledger::Error>().map(progap::ledger::remedies) {
         Some(remedies) if !remedies.is_empty() => format!("{error}; {}", advice(&remedies, &Flags)),
         _ => error.to_string(),
     }

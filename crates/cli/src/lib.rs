@@ -25,7 +25,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use progap::signature::{KeyFiles, SecretKey};
+use progap_export::{KeyFiles, SecretKey};
 
 /// Train node classifiers on sensitive graphs, with a privacy guarantee you can show to anyone.
 #[derive(Parser)]
@@ -187,7 +187,7 @@ pub fn report(folder: &Path, out: &Path, public: bool) -> progap::Result<PathBuf
 /// Makes a copy of a release that may be shared, with its public page, and signs it where there is a key.
 ///
 /// # Errors
-/// In one sentence: as [`progap::release::export()`].
+/// In one sentence: as [`progap_export::export()`].
 pub fn export(
     release: &Path,
     out: &Path,
@@ -212,7 +212,7 @@ fn of_library(error: Box<dyn std::error::Error>) -> progap::Error {
 
 /// A panic is a mistake of ours, and says so; unless a reader expects it of a damaged file.
 fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
-    if !progap_graph::read::table::catches_panics() {
+    if !progap_formats::read::table::catches_panics() {
         print_error(&format!(
             "error: a mistake in progap itself ({panic}); please report it with the command you ran"
         ));

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use progap_graph::named::Presence;
-use progap_graph::read::encoding::Encoding;
-use progap_graph::read::npz::{ArrayNames, NpzOptions};
-use progap_graph::read::{self, Described, Direction, LoadOptions};
-use progap_graph::{Dataset, Error, Problem, Ratios, Result, named};
+use progap_formats::named;
+use progap_formats::named::Presence;
+use progap_formats::read::encoding::Encoding;
+use progap_formats::read::npz::{ArrayNames, NpzOptions};
+use progap_formats::read::{self, Described, Direction, LoadOptions};
+use progap_graph::{Dataset, Error, Problem, Ratios, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

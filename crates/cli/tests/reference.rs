@@ -263,7 +263,7 @@ fn what_the_libraries_offer_is_listed() {
     for item in statements.filter(|item| item.starts_with("use ") || item.starts_with("mod ")) {
         items.push(format!("progap: {}", item.split_whitespace().collect::<Vec<_>>().join(" ")));
     }
-    public_items(&root().join("crates/progap/src/front.rs"), "progap::front", &mut items);
+    public_items(&root().join("crates/progap/src/front/mod.rs"), "progap::front", &mut items);
     items.sort();
     assert!(items.len() > 100, "{items:#?}");
     is_current("docs/reference/api.txt", &(items.join("\n") + "\n"));

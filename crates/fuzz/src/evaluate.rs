@@ -29,7 +29,7 @@ static SAID: Mutex<String> = Mutex::new(String::new());
 /// Keeps what panics say instead of printing it; those that a reader expects of a damaged file do not count.
 pub fn listen() {
     std::panic::set_hook(Box::new(|panic| {
-        if !progap_graph::read::table::catches_panics()
+        if !progap_formats::read::table::catches_panics()
             && let Ok(mut said) = SAID.lock()
         {
             *said = panic.to_string();

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use progap::ledger::{Charge, Entry, Ledger};
 use progap::method::Progress;
 use progap::release::{self, Exported};
-use progap::signature::SecretKey;
 use progap::{Level, Release, Settings, run};
+use progap_export::SecretKey;
 use progap_graph::synth::SocialNetwork;
 use progap_graph::{Dataset, Ratios};
 use progap_privacy::{Event, Unit};
@@ -130,7 +130,7 @@ fn repair(files: &mut Files, name: &str) {
 
 /// Everything that is done with a release of a stranger.
 fn look_at(folder: &Path) {
-    let _ = release::signed(folder, None);
+    let _ = progap_export::signed(folder, None);
     if let Ok(release) = Release::open(folder) {
         let nodes: Vec<u32> = (0..release.nodes().nodes().min(10) as u32).collect();
         let _ = release.predict_nodes(&nodes);
@@ -142,7 +142,7 @@ fn look_at(folder: &Path) {
 /// The list of a release's files.
 pub fn manifest(content: &[u8]) {
     with_folder("release", Some(("manifest.json", content)), false, |folder| {
-        let _ = release::signed(folder, None);
+        let _ = progap_export::signed(folder, None);
         let _ = Release::open(folder);
         let _ = release::verify(folder);
     });
@@ -239,7 +239,7 @@ pub fn renew() -> Result<(), Box<dyn std::error::Error>> {
     let exported = Exported { date: "2026-01-31".parse()?, rows: true };
     let mut page = |_: &Release| Ok("<!doctype html><title>a page</title>".to_string());
     let key = SecretKey::new()?;
-    release::export(&trained, &fresh("release"), exported, &mut page, Some(&key))?;
+    progap_export::export(&trained, &fresh("release"), exported, &mut page, Some(&key))?;
     progap::train(&network(), settings(Level::Node)).into_folder(fresh("node"))?;
     // A secure key, so that there is one to damage.
     let secure = Settings { seed: None, ..settings(Level::Edge) };

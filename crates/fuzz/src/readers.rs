@@ -2,11 +2,11 @@
 
 use std::io::{Cursor, Write};
 
-use progap_graph::read::encoding::Encoding;
-use progap_graph::read::facebook100::{Recipe, School, prepare_school};
-use progap_graph::read::ogbn::{Tables, read_tables};
-use progap_graph::read::table::{self, LaterOptions, LaterTable};
-use progap_graph::read::{LoadOptions, edge_list, graphml, node_link, npz};
+use progap_formats::read::encoding::Encoding;
+use progap_formats::read::facebook100::{Recipe, School, prepare_school};
+use progap_formats::read::ogbn::{Tables, read_tables};
+use progap_formats::read::table::{self, LaterOptions, LaterTable};
+use progap_formats::read::{LoadOptions, edge_list, graphml, node_link, npz};
 use progap_graph::{Preparation, store};
 use zip::CompressionMethod::Stored;
 use zip::write::{SimpleFileOptions, ZipWriter};
@@ -16,8 +16,8 @@ use crate::{Target, contents};
 #[path = "../../graph/tests/common/repair.rs"]
 mod repair;
 
-const NPZ: &str = "crates/graph/tests/data/npz";
-const TABLES: &str = "crates/graph/tests/data/tables";
+const NPZ: &str = "crates/formats/tests/data/npz";
+const TABLES: &str = "crates/formats/tests/data/tables";
 
 /// The targets of this file.
 pub fn targets() -> Vec<Target> {
@@ -45,7 +45,7 @@ pub fn targets() -> Vec<Target> {
         Target {
             name: "mat",
             run: mat,
-            seeds: || contents(&["crates/graph/tests/data/facebook100"]),
+            seeds: || contents(&["crates/formats/tests/data/facebook100"]),
             weight: 300,
         },
         Target { name: "ogbn", run: ogbn, seeds: || contents(&["fuzz/corpus/ogbn"]), weight: 500 },

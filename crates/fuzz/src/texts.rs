@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use progap::release::Statement;
-use progap::signature::{PublicKey, SecretKey};
 use progap::{Level, Settings};
 use progap_experiments::{CustomFile, DataSpec, Options, changed};
+use progap_export::{PublicKey, SecretKey};
 use serde_json::json;
 
 use crate::{Target, contents};

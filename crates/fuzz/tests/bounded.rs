@@ -88,7 +88,7 @@ fn the_corpus_is_whole() {
         let findings = release::verify(&folder).unwrap_or_else(|e| panic!("{e}; {renew}"));
         assert!(findings.iter().all(|finding| finding.ok), "{findings:#?}; {renew}");
     }
-    let signed = release::signed(&place.path().join("release"), None).expect("a signature");
+    let signed = progap_export::signed(&place.path().join("release"), None).expect("a signature");
     assert!(signed.1.fingerprint.is_some(), "{renew}");
     run::resume(folders::network(), &place.path().join("run"), &mut ())
         .unwrap_or_else(|e| panic!("{e}; {renew}"));

@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::encoding::Encoding;
 use crate::file::Expands;
-use crate::read::encoding::Encoding;
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -485,7 +485,7 @@ impl Error {
 
     /// This error, with what can be done about it.
     #[must_use]
-    pub(crate) fn remedy(mut self, remedy: Remedy) -> Error {
+    pub fn remedy(mut self, remedy: Remedy) -> Error {
         self.0.remedies.push(remedy);
         self
     }
@@ -499,14 +499,14 @@ impl Error {
 
     /// The same problem in a file that will have this name.
     #[must_use]
-    pub(crate) fn moved(mut self, file: &Path) -> Error {
+    pub fn moved(mut self, file: &Path) -> Error {
         self.0.file = Some(file.to_path_buf());
         self
     }
 
     /// The same problem at another place.
     #[must_use]
-    pub(crate) fn map_place(mut self, map: impl FnOnce(Place) -> Place) -> Error {
+    pub fn map_place(mut self, map: impl FnOnce(Place) -> Place) -> Error {
         self.0.place = self.0.place.map(map);
         self
     }
@@ -579,7 +579,8 @@ impl fmt::Display for Place {
 }
 
 /// Names the file in whatever error comes out.
-pub(crate) trait InFile<T> {
+pub trait InFile<T> {
+    /// Names the file, unless a deeper caller already did.
     fn in_file(self, file: &Path) -> Result<T>;
 }
 

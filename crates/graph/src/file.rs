@@ -9,12 +9,12 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use crate::encoding::{Encoding, decoded};
 use crate::error::InFile;
-use crate::read::encoding::{Encoding, decoded};
 use crate::{Problem, Result, room};
 
 /// Opens a regular file.
-pub(crate) fn open(path: &Path) -> Result<File> {
+pub fn open(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -29,7 +29,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
 }
 
 /// Reads a file whole, where there is room for it.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
+pub fn read(path: &Path) -> Result<Vec<u8>> {
     let mut file = open(path)?;
     let length = file.metadata().in_file(path)?.len();
     let mut content = room::with_room(usize::try_from(length).unwrap_or(usize::MAX)).in_file(path)?;
@@ -41,7 +41,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
 const PARSED: u64 = 10;
 
 /// Reads a file of text whole, where there is room for all that will be made of it.
-pub(crate) fn read_text(path: &Path, encoding: Option<Encoding>) -> Result<String> {
+pub fn read_text(path: &Path, encoding: Option<Encoding>) -> Result<String> {
     let file = open(path)?;
     let length = file.metadata().in_file(path)?.len();
     room::expect_free(length.saturating_mul(PARSED), 0.0).in_file(path)?;
@@ -51,7 +51,7 @@ pub(crate) fn read_text(path: &Path, encoding: Option<Encoding>) -> Result<Strin
 }
 
 /// A path that was found in a folder; one that leads out of it by a link is refused.
-pub(crate) fn within<P: AsRef<Path>>(folder: &Path, path: P) -> Result<P> {
+pub fn within<P: AsRef<Path>>(folder: &Path, path: P) -> Result<P> {
     let found = path.as_ref();
     let below = found.strip_prefix(folder).unwrap_or(found);
     let steps = below.ancestors().filter(|step| !step.as_os_str().is_empty());
@@ -76,10 +76,10 @@ const EXPANSION: u64 = 200;
 /// The error within [`io::Error`] that becomes [`Problem::Expands`].
 #[derive(Debug, thiserror::Error)]
 #[error("it unpacks to more than {EXPANSION} times its size")]
-pub(crate) struct Expands;
+pub struct Expands;
 
 /// Unpacked bytes. What counts is the packed bytes that really came, not a length that a header announces.
-pub(crate) struct Unpacked<D> {
+pub struct Unpacked<D> {
     inner: D,
     packed: Rc<Cell<u64>>,
     given: Rc<Cell<u64>>,
@@ -87,7 +87,7 @@ pub(crate) struct Unpacked<D> {
 
 impl<D: Read> Unpacked<D> {
     /// The bytes that a decoder makes of others.
-    pub(crate) fn by<R: Read>(
+    pub fn by<R: Read>(
         packed: R,
         decoder: impl FnOnce(BufReader<Counted<R>>) -> io::Result<D>,
     ) -> io::Result<Self> {
@@ -98,7 +98,7 @@ impl<D: Read> Unpacked<D> {
     }
 
     /// A part of an archive of this size, of which so much was unpacked before.
-    pub(crate) fn of_archive(inner: D, size: u64, given: &Rc<Cell<u64>>) -> Self {
+    pub fn of_archive(inner: D, size: u64, given: &Rc<Cell<u64>>) -> Self {
         Unpacked { inner, packed: Rc::new(Cell::new(size)), given: given.clone() }
     }
 }
@@ -115,7 +115,7 @@ impl<D: Read> Read for Unpacked<D> {
 }
 
 /// Counts what is read.
-pub(crate) struct Counted<R> {
+pub struct Counted<R> {
     inner: R,
     count: Rc<Cell<u64>>,
 }

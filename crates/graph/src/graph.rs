@@ -111,7 +111,7 @@ impl Graph {
     }
 
     /// Where each row begins, and the senders; a copy only where they lie in a mapped file.
-    pub(crate) fn into_rows(self) -> (Buffer<u64>, Vec<u32>) {
+    pub fn into_rows(self) -> (Buffer<u64>, Vec<u32>) {
         (self.offsets, self.senders.into_vec())
     }
 
@@ -343,7 +343,7 @@ enum RowOrder {
 }
 
 /// Whether offsets rise from 0 to `length`.
-pub(crate) fn check_offsets(key: &str, offsets: &[u64], length: usize) -> Result<()> {
+pub fn check_offsets(key: &str, offsets: &[u64], length: usize) -> Result<()> {
     let key = || key.to_string();
     let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else {
         return Err(Problem::Length { what: key(), found: 0, expected: 1 }.into());

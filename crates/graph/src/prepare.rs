@@ -41,7 +41,7 @@ pub fn prepare_as_published(dataset: Dataset, min_count: usize, seed: u64) -> Re
 }
 
 /// The steps left to do where data are split and all classes frequent.
-pub(crate) fn without_loops_and_isolated_nodes(frequent: Dataset) -> Result<Dataset> {
+pub fn without_loops_and_isolated_nodes(frequent: Dataset) -> Result<Dataset> {
     let loopless = transform::map_graph(frequent, transform::remove_self_loops)?;
     transform::remove_isolated_nodes(&loopless)
 }

@@ -19,7 +19,7 @@ static ASKED: AtomicU64 = AtomicU64::new(0);
 
 /// Whether memory for this many bytes is free, before they are taken. What was given before may not be in use yet: of
 /// that this share is expected to come.
-pub(crate) fn expect_free(bytes: u64, share: f64) -> Result<(), Problem> {
+pub fn expect_free(bytes: u64, share: f64) -> Result<(), Problem> {
     let given = GIVEN.fetch_add(bytes, Relaxed).saturating_add(bytes);
     if given - ASKED.load(Relaxed).min(given) < STEP {
         return Ok(());
@@ -39,7 +39,7 @@ pub(crate) fn expect_free(bytes: u64, share: f64) -> Result<(), Problem> {
 }
 
 /// An empty list with room for this many values.
-pub(crate) fn with_room<T>(count: usize) -> Result<Vec<T>, Problem> {
+pub fn with_room<T>(count: usize) -> Result<Vec<T>, Problem> {
     let mut values = Vec::new();
     expect_free((count as u64).saturating_mul(size_of::<T>() as u64), 0.0)?;
     values.try_reserve_exact(count).map_err(|_| none_for::<T>(count))?;
@@ -60,14 +60,14 @@ fn beside<T>(values: &Vec<T>) -> Result<(), Problem> {
 }
 
 /// A list of this many equal values.
-pub(crate) fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>, Problem> {
+pub fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>, Problem> {
     let mut values = with_room(count)?;
     values.resize(count, value);
     Ok(values)
 }
 
 /// A copy of a list.
-pub(crate) fn copy<T: Copy>(from: &[T]) -> Result<Vec<T>, Problem> {
+pub fn copy<T: Copy>(from: &[T]) -> Result<Vec<T>, Problem> {
     let mut values = with_room(from.len())?;
     values.extend_from_slice(from);
     Ok(values)
@@ -75,7 +75,7 @@ pub(crate) fn copy<T: Copy>(from: &[T]) -> Result<Vec<T>, Problem> {
 
 /// Adds a value to a list.
 #[inline]
-pub(crate) fn push<T>(values: &mut Vec<T>, value: T) -> Result<(), Problem> {
+pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<(), Problem> {
     if values.len() == values.capacity() {
         grow(values, 1)?;
     }
@@ -84,7 +84,7 @@ pub(crate) fn push<T>(values: &mut Vec<T>, value: T) -> Result<(), Problem> {
 }
 
 /// Adds values to a list.
-pub(crate) fn extend<T>(values: &mut Vec<T>, more: impl ExactSizeIterator<Item = T>) -> Result<(), Problem> {
+pub fn extend<T>(values: &mut Vec<T>, more: impl ExactSizeIterator<Item = T>) -> Result<(), Problem> {
     if values.capacity() - values.len() < more.len() {
         grow(values, more.len())?;
     }
@@ -94,7 +94,7 @@ pub(crate) fn extend<T>(values: &mut Vec<T>, more: impl ExactSizeIterator<Item =
 
 /// Makes room for more values in a list that grows.
 #[cold]
-pub(crate) fn grow<T>(values: &mut Vec<T>, more: usize) -> Result<(), Problem> {
+pub fn grow<T>(values: &mut Vec<T>, more: usize) -> Result<(), Problem> {
     let wanted = values.len().saturating_add(more);
     // Doubling is quickest; where that does not fit, a quarter more may. All other lists may be about to do the same.
     let mut refusal = None;

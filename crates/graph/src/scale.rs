@@ -18,8 +18,31 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::read::columns::DateOrder;
 use crate::{Features, Place, Problem, Result, room, standard};
+
+/// Which part of a date comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DateOrder {
+    /// `2024-02-29`, `2024/02/29`.
+    YearFirst,
+    /// `29/02/2024`, `29.2.2024`, `29-02-2024`.
+    DayFirst,
+    /// `02/29/2024`, `2-29-2024`.
+    MonthFirst,
+}
+
+impl DateOrder {
+    /// The order of that name: `year-first`, `day-first` or `month-first`.
+    pub fn from_name(name: &str) -> Option<DateOrder> {
+        match name {
+            "year-first" => Some(DateOrder::YearFirst),
+            "day-first" => Some(DateOrder::DayFirst),
+            "month-first" => Some(DateOrder::MonthFirst),
+            _ => None,
+        }
+    }
+}
 
 /// A feature column that holds numbers in a unit of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -132,7 +155,7 @@ impl NumberColumn {
     }
 
     /// The same column, used as it is. Nothing more has to be known of it, unless it holds dates.
-    pub(crate) fn left_alone(self) -> Option<NumberColumn> {
+    pub fn left_alone(self) -> Option<NumberColumn> {
         self.date.is_some().then_some(NumberColumn { origin: None, map: Some(Map::AS_IT_IS), ..self })
     }
 
@@ -252,7 +275,7 @@ pub fn real_columns(features: &Features, numbers: &[NumberColumn]) -> Vec<u32> {
 }
 
 /// Whether a list of number columns fits a matrix: ascending, none twice, each with sound bounds and map.
-pub(crate) fn check(numbers: &[NumberColumn], columns: usize) -> Result<()> {
+pub fn check(numbers: &[NumberColumn], columns: usize) -> Result<()> {
     let wrong = |number: &NumberColumn, what: &str| {
         Err(Problem::Invalid(format!("number column {}: {what}", number.column)).into())
     };

@@ -158,7 +158,7 @@ impl Graph {
     }
 
     /// All edges as (source, target, weight), by target.
-    pub(crate) fn iter_weighted_edges(&self) -> impl Iterator<Item = (u32, u32, f32)> + '_ {
+    pub fn iter_weighted_edges(&self) -> impl Iterator<Item = (u32, u32, f32)> + '_ {
         self.iter_edges().enumerate().map(|(at, (source, target))| (source, target, self.weight(at)))
     }
 

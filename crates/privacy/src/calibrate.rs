@@ -20,6 +20,11 @@ use crate::event::Event;
 use crate::special::log_gaussian_delta;
 
 /// The smallest and largest multiplier that is tried.
+/// The epsilons that a run may be asked for, and a ledger may hold.
+pub const EPSILONS: std::ops::RangeInclusive<f64> = 1e-3..=1e3;
+/// The deltas that a run may be asked for, and a ledger may hold.
+pub const DELTAS: std::ops::RangeInclusive<f64> = 1e-30..=0.1;
+
 const RANGE: (f64, f64) = (1e-3, 1e9);
 
 /// An epsilon and a delta to stay within.

@@ -365,7 +365,7 @@ impl From<progap_nn::Error> for Error {
 
 impl From<crate::ledger::Error> for Error {
     fn from(error: crate::ledger::Error) -> Self {
-        let remedies = error.remedies();
+        let remedies = crate::ledger::remedies(&error);
         Error(Box::new(Details { kind: ErrorKind::Ledger(error), place: None, remedies }))
     }
 }

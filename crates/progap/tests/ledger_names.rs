@@ -137,7 +137,7 @@ fn an_account_is_found_by_name_then_by_the_people_then_by_the_name_of_the_data_s
     for (asked, own) in [(None, "nowhere"), (Some("nowhere"), "school")] {
         let error = find(asked, own, &third).unwrap_err();
         assert!(matches!(error, Error::Unregistered { .. }), "{error}");
-        assert!(matches!(error.remedies()[..], [Remedy::CreateBudget { .. }]), "{error}");
+        assert!(matches!(progap::ledger::remedies(&error)[..], [Remedy::CreateBudget { .. }]), "{error}");
     }
 }
 

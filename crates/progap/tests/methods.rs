@@ -220,7 +220,7 @@ fn lpgnet_protects_edges_and_undirected_edges_with_a_delta_of_zero() {
 /// promises: each fails by chance less than once in 10^9.
 #[test]
 fn the_noisy_graph_has_the_rates_of_its_response() {
-    use progap::internals::{NoisyGraph, Vault};
+    use progap::vault::{NoisyGraph, Vault};
     use progap_privacy::noise::{Randomness, SparseResponse};
 
     for (undirected, epsilon) in [(false, 1.0), (true, 1.0), (false, 8.0), (true, 0.2)] {
@@ -265,7 +265,7 @@ fn the_noisy_graph_has_the_rates_of_its_response() {
 /// 10^10 possible edges, of which a few hundred thousand are looked at; and a refusal that says how many they would be.
 #[test]
 fn a_large_sparse_graph_is_answered_in_proportion_to_its_edges() {
-    use progap::internals::{NoisyGraph, Vault};
+    use progap::vault::{NoisyGraph, Vault};
     use progap_privacy::noise::Randomness;
 
     let large = SocialNetwork::new(100_000).edges(300_000).classes(2).seed(2).generate().expect("a network");

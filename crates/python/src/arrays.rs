@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use numpy::ndarray::Dimension;
 use numpy::{PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2};
-use progap_graph::read::npz::Dense;
+use progap_formats::read::npz::Dense;
 use progap_graph::{Buffer, Features, NodeIds, Part, Place, Problem, Result, Split, single};
 use pyo3::prelude::*;
 

@@ -1,9 +1,9 @@
 //! Audits: the guarantee under attack.
 
 use progap::Settings;
-use progap::audit::attack::Attack;
-use progap::audit::{Auditor, evaluate};
 use progap::settings::PublicFacts;
+use progap_audit::attack::Attack;
+use progap_audit::{Auditor, evaluate};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
-use progap_graph::read::columns::{ColumnChoice, ColumnChoices, ColumnKind};
-use progap_graph::read::encoding::Encoding;
-use progap_graph::read::{self, Direction, LoadOptions, table};
+use progap_formats::read::columns::{ColumnChoice, ColumnChoices, ColumnKind};
+use progap_formats::read::encoding::Encoding;
+use progap_formats::read::{self, Direction, LoadOptions, table};
 use progap_graph::{
     DatasetParts, EdgeWeights, Error, Features, Graph, NodeIds, Part, Problem, Ratios, Result, UNLABELLED,
     scale, store, transform,
@@ -215,13 +215,15 @@ impl Dataset {
         let options = load_options(options)?;
         let read = move || -> Result<progap::Dataset> {
             let name = source.to_str().filter(|name| {
-                !source.exists() && !progap::looks_like_a_path(&source) && progap_graph::named::is_name(name)
+                !source.exists()
+                    && !progap::looks_like_a_path(&source)
+                    && progap_formats::named::is_name(name)
             });
             match (name, edges) {
                 (_, Some(edges)) => read::load_pair(&source, &edges, &options),
-                (Some(name), None) => progap_graph::named::load(
+                (Some(name), None) => progap_formats::named::load(
                     name,
-                    &progap_graph::named::data_dir(data_dir.as_deref()),
+                    &progap_formats::named::data_dir(data_dir.as_deref()),
                     &options,
                 ),
                 (None, None) => read::load(&source, &options),
@@ -267,8 +269,8 @@ impl Dataset {
         let data = self.data(py)?;
         let checked = draft.resolve(&progap::settings::PublicFacts::of(data, &draft)).or_raise(py)?;
         let found =
-            work::<_, progap::Error>(py, || Ok(progap::lint::lint(data, &checked, &request.names())))?;
-        let is_warning = |weight| weight == progap::lint::Weight::Warning;
+            work::<_, progap::Error>(py, || Ok(progap_audit::lint::lint(data, &checked, &request.names())))?;
+        let is_warning = |weight| weight == progap_audit::lint::Weight::Warning;
         Ok(found.into_iter().map(|r| (r.code.to_string(), is_warning(r.weight), r.said(&Keywords))).collect())
     }
 

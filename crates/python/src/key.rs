@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use progap::signature::{PublicKey, SecretKey};
+use progap_export::{PublicKey, SecretKey};
 use pyo3::prelude::*;
 
 use crate::errors::{Keywords, OrRaise, exception};

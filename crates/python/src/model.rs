@@ -6,10 +6,11 @@ use std::sync::OnceLock;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use progap::order::OwnersOrder;
-use progap::release::{self, Date, Exported, Form, Metrics, Predictions, Statement};
+use progap::release::{Date, Exported, Metrics, Predictions, Statement};
 use progap::settings::{Order, Settings};
 use progap::{Release, Trained, units};
-use progap_graph::read::table::{LaterOptions, LaterRows, LaterTable, Reject};
+use progap_export::Form;
+use progap_formats::read::table::{LaterOptions, LaterRows, LaterTable, Reject};
 use progap_privacy::UnitEvent;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -370,7 +371,9 @@ impl Model {
     /// The model as an ONNX file, about the nodes of the release or about those of a table.
     fn to_onnx<'py>(&self, py: Python<'py>, for_rows: bool) -> PyResult<Bound<'py, PyBytes>> {
         let release = self.in_folder(py)?;
-        let made = || if for_rows { release.to_onnx_for_rows() } else { release.to_onnx() };
+        let made = || {
+            if for_rows { progap_export::to_onnx_for_rows(release) } else { progap_export::to_onnx(release) }
+        };
         Ok(PyBytes::new(py, &work(py, made)?))
     }
 
@@ -407,7 +410,7 @@ impl Model {
             ));
         };
         let release = self.in_folder(py)?;
-        work(py, || release.package(form, &out))
+        work(py, || progap_export::package(release, form, &out))
     }
 
     /// Checks a release, as JSON: a list of findings. What another than the named signer made is not looked at.
@@ -415,7 +418,7 @@ impl Model {
         let release = self.in_folder(py)?;
         let signer = signer.as_ref().map(|key| key.public());
         let found = work::<_, progap::Error>(py, || {
-            let (signature, _) = release::signed(&release.folder, signer)?;
+            let (signature, _) = progap_export::signed(&release.folder, signer)?;
             let stranger = signer.is_some() && !signature.ok;
             let mut findings = if stranger { vec![] } else { release.verify()? };
             findings.push(signature);

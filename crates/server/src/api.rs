@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use progap_graph::read::table::LaterTable;
+use progap_formats::read::table::LaterTable;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;

@@ -21,8 +21,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use progap::signature::PublicKey;
 use progap::{Error, Remedy, Result};
+use progap_export::PublicKey;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 

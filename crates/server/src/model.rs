@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use axum::http::StatusCode;
-use progap::release::{Predictions, Used, missing_for_predictions, signed, verify_guarantee};
-use progap::signature::PublicKey;
+use progap::release::{Predictions, Used, missing_for_predictions, verify_guarantee};
 use progap::{Error, Level, Release, Result};
-use progap_graph::read::encoding::Encoding;
-use progap_graph::read::table::{LaterOptions, LaterTable, Reject, Schema};
+use progap_export::{PublicKey, signed};
+use progap_formats::read::encoding::Encoding;
+use progap_formats::read::table::{LaterOptions, LaterTable, Reject, Schema};
 
 use crate::error::Refusal;
 

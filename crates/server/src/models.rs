@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use progap::signature::PublicKey;
 use progap::{Error, Result};
+use progap_export::PublicKey;
 
 use crate::Shared;
 use crate::access::Owners;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::*;
 use progap::Release;
-use progap::signature::SecretKey;
+use progap_export::SecretKey;
 use progap_server::{Access, Options, Owners, Token};
 use serde_json::{Value, json};
 
@@ -307,7 +307,7 @@ fn only_what_is_signed_is_served_where_that_is_asked_for() {
     edge_release(&at("people"));
     let (own, other) = (SecretKey::new().expect("a key"), SecretKey::new().expect("a key"));
     let exported = progap::release::Exported { date: "2026-01-31".parse().expect("a day"), rows: true };
-    progap::release::export(&at("people"), &at("export"), exported, &mut |_| Ok("page".into()), Some(&own))
+    progap_export::export(&at("people"), &at("export"), exported, &mut |_| Ok("page".into()), Some(&own))
         .expect("an export");
     let with = |folder: &str, key: &SecretKey| {
         try_serve(Options { signer: Some(key.public()), ..options(&[("people", at(folder))]) })

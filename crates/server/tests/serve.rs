@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use progap::Release;
 use progap::release::{Date, Exported, export};
-use progap_graph::read::table::{LaterOptions, LaterTable};
+use progap_formats::read::table::{LaterOptions, LaterTable};
 use serde_json::{Value, json};
 
 fn close(found: &Value, expected: &[f32]) {

@@ -4,13 +4,13 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use progap::audit::attack::{self, Attack};
-use progap::audit::evidence::Test;
-use progap::audit::{Auditor, Finding, Trial, evaluate};
 use progap::method::Progress;
 use progap::release::Statement;
 use progap::settings::{Draft, MethodKind, PublicFacts};
 use progap::{Level, Release, Settings, delta};
+use progap_audit::attack::{self, Attack};
+use progap_audit::evidence::Test;
+use progap_audit::{Auditor, Finding, Trial, evaluate};
 use progap_graph::AtomicFolder;
 use progap_privacy::Unit;
 use serde::Serialize;

@@ -1,11 +1,11 @@
 //! `progap check`: what the data owner should know before training.
 
 use clap::Args;
-use progap::lint::{self, Remark, Weight};
 use progap::plan::PublicFacts;
 use progap::release::Guarantee;
 use progap::settings::{Level, MethodKind};
 use progap::{Settings, delta, run};
+use progap_audit::lint::{self, Remark, Weight};
 use progap_graph::Dataset;
 use progap_privacy::Unit;
 use serde::Serialize;

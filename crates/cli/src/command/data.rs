@@ -5,10 +5,10 @@ mod partition;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use progap_graph::named::fetch::{self, FetchOptions};
-use progap_graph::named::{self, Entry, Origin, Presence};
+use progap_formats::named::fetch::{self, FetchOptions};
+use progap_formats::named::{self, Entry, Origin, Presence};
+use progap_formats::write::{self, table::TableFormat};
 use progap_graph::synth::SocialNetwork;
-use progap_graph::write::{self, table::TableFormat};
 use progap_graph::{Dataset, store, transform};
 use serde::Serialize;
 

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use progap::release::{self, Date, Export as Made, Exported, Form};
-use progap::signature::SecretKey;
+use progap::release::{self, Date, Export as Made, Exported};
 use progap::{Level, Release};
+use progap_export::Form;
+use progap_export::SecretKey;
 
 use super::Outcome;
 use crate::output::refuse_releases;
@@ -98,7 +99,7 @@ pub fn make(
 ) -> Result<Made, Box<dyn std::error::Error>> {
     refuse_releases(out)?;
     let mut page = |release: &Release| Ok(report::html(&report::public(release)?));
-    Ok(release::export(release, out, exported, &mut page, key)?)
+    Ok(progap_export::export(release, out, exported, &mut page, key)?)
 }
 
 impl Export {
@@ -109,7 +110,7 @@ impl Export {
 
     fn package(self, form: Form) -> Outcome {
         let release = Release::open(&self.release)?;
-        let files = release.package(form, &self.out)?;
+        let files = progap_export::package(&release, form, &self.out)?;
         if self.json {
             return ui::print(&serde_json::to_string_pretty(&serde_json::json!({
                 "export": self.out,

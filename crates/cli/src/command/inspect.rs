@@ -4,8 +4,8 @@ use std::path::Path;
 
 use clap::Args;
 use progap::{Release, release};
-use progap_graph::read::Described;
-use progap_graph::read::columns::ColumnReport;
+use progap_formats::read::Described;
+use progap_formats::read::columns::ColumnReport;
 use progap_graph::summary::{Quantiles, Summary};
 use progap_graph::{Place, Problem, ReadOff};
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use progap::signature::{KeyFiles, PublicKey, SecretKey};
+use progap_export::{KeyFiles, PublicKey, SecretKey};
 
 use super::Outcome;
 use crate::output::{Force, Inputs};

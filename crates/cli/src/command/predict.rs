@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use progap::Release;
-use progap::release::{Date, Made, sign_predictions, signature_of};
-use progap::signature::SecretKey;
+use progap::release::Date;
+use progap_export::SecretKey;
+use progap_export::{Made, sign_predictions, signature_of};
+use progap_formats::read::encoding::Encoding;
+use progap_formats::read::table::LaterOptions;
 use progap_graph::AtomicFile;
-use progap_graph::read::encoding::Encoding;
-use progap_graph::read::table::LaterOptions;
 
 use self::rows::Listing;
 use self::written::{Format, Subject, naming, write_csv, write_json, write_parquet};

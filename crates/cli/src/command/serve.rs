@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use progap::signature::PublicKey;
+use progap_export::PublicKey;
 use progap_server::{Access, Limits, Log, Options, Owners, Token};
 
 use super::Outcome;

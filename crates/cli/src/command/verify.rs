@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use progap::release::{self, Finding, Signed, Verdict};
-use progap::signature::PublicKey;
+use progap::release::{self, Finding, Verdict};
+use progap_export::Signed;
+use progap_export::PublicKey;
 
 use super::Outcome;
 use crate::ui;
@@ -42,10 +43,10 @@ impl Verify {
     pub fn run(self) -> Outcome {
         let signer = self.signer.as_deref().map(PublicKey::read).transpose()?;
         if self.release.is_file() {
-            let (findings, signed) = release::verify_predictions(&self.release, signer.as_ref())?;
+            let (findings, signed) = progap_export::verify_predictions(&self.release, signer.as_ref())?;
             return self.show(&findings, &signed, "these predictions");
         }
-        let (signature, signed) = release::signed(&self.release, signer.as_ref())?;
+        let (signature, signed) = progap_export::signed(&self.release, signer.as_ref())?;
         // A release without a valid signature by the named signer is not opened at all.
         let stranger = signer.is_some() && !signature.ok;
         let mut findings = if stranger { vec![] } else { release::verify(&self.release)? };

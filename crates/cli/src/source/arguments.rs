@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use progap_formats::read::encoding::Encoding;
 use progap_graph::Ratios;
-use progap_graph::read::encoding::Encoding;
 
 use super::{DEFAULT_FOLDER, DataSource};
 

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 pub mod runs;
 
-#[path = "../../../graph/tests/common/npz.rs"]
+#[path = "../../../formats/tests/common/npz.rs"]
 pub mod npz;
-#[path = "../../../graph/tests/common/shared.rs"]
+#[path = "../../../formats/tests/common/shared.rs"]
 pub mod shared;
 
 /// The outcome of a run of the command.
@@ -78,7 +78,7 @@ pub fn counts(summary: &Value) -> [u64; 4] {
 
 /// A file of the graph crate's tests.
 pub fn fixture(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../graph/tests/data").join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/tests/data").join(path)
 }
 
 /// A path as an argument.

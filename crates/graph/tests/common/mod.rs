@@ -1,8 +1,6 @@
-//! Shared by the tests of the readers and writers.
+//! Shared by the tests of the format of our own.
 #![allow(dead_code, reason = "every test binary uses its own part of this")]
 
 pub mod arbitrary;
 pub mod mutate;
-pub mod npz;
 pub mod repair;
-pub mod shared;

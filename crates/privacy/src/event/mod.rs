@@ -288,6 +288,44 @@ impl Event {
         }
     }
 
+    /// The same mechanisms for neighbours that differ in another unit, where nothing is known but that one record is
+    /// part of another; nothing where that says nothing.
+    ///
+    /// # Proof definition
+    /// Where the returned event dominates, so does the given one, for neighbours in the other unit
+    /// ([proof](crate::proofs::units#units-together)).
+    /// - A directed edge is part of an undirected one: what holds for both directions holds for one of them.
+    /// - An undirected edge is two directed ones: two records ([`Event::for_two_records`]).
+    /// - A directed edge is part of its sender's record. Without it that record is another one, which is a record less
+    ///   and a record more: two records. An undirected edge is in two records: four.
+    /// - Nothing bounds how many edges a record has, and an edge-level run reads features and labels as they are:
+    ///   nothing is said of a node's record.
+    ///
+    /// ```
+    /// use progap_privacy::{Event, Unit};
+    ///
+    /// let sum = Event::gaussian(3.0, 1.0)?;
+    /// let moved = |from, to| sum.by_inclusion(from, to);
+    /// assert_eq!(moved(Unit::EdgeUndirected, Unit::Edge), Some(Event::gaussian(3.0, 1.0)?));
+    /// assert_eq!(moved(Unit::Edge, Unit::EdgeUndirected), Some(Event::gaussian(3.0, 2.0)?));
+    /// assert_eq!(moved(Unit::Node, Unit::Edge), Some(Event::gaussian(3.0, 2.0)?));
+    /// assert_eq!(moved(Unit::Node, Unit::EdgeUndirected), Some(Event::gaussian(3.0, 4.0)?));
+    /// assert_eq!(moved(Unit::EdgeUndirected, Unit::Node), None);
+    /// assert_eq!(sum.poisson_sampled(0.1)?.by_inclusion(Unit::Node, Unit::Edge), None);
+    /// # Ok::<(), progap_privacy::Error>(())
+    /// ```
+    pub fn by_inclusion(&self, from: Unit, to: Unit) -> Option<Event> {
+        match (from, to) {
+            (Unit::Edge, Unit::Edge) | (Unit::EdgeUndirected, Unit::Edge | Unit::EdgeUndirected) => {
+                Some(self.clone())
+            }
+            (Unit::Node, Unit::Node) => Some(self.clone()),
+            (Unit::Edge, Unit::EdgeUndirected) | (Unit::Node, Unit::Edge) => self.for_two_records(),
+            (Unit::Node, Unit::EdgeUndirected) => self.for_two_records()?.for_two_records(),
+            (Unit::Edge | Unit::EdgeUndirected, Unit::Node) => None,
+        }
+    }
+
     fn checked(self) -> Result<Self> {
         self.validate()?;
         Ok(self)

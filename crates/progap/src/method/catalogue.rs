@@ -20,7 +20,7 @@ pub fn default_level(method: MethodKind) -> Level {
 }
 
 /// The published method.
-pub(crate) const PUBLISHED: MethodKind = MethodKind::Progap;
+pub const PUBLISHED: MethodKind = MethodKind::Progap;
 /// The method whose networks have the most settings.
 const STAGES: MethodKind = MethodKind::ProgapLabels;
 
@@ -33,11 +33,11 @@ pub fn default_method(level: Level) -> MethodKind {
 }
 
 /// Settings at node level of networks that are trained in batches.
-pub(crate) const OF_BATCHES: [&str; 4] = ["hidden", "batch_size", "clip", "gradient_noise_ratio"];
+pub const OF_BATCHES: [&str; 4] = ["hidden", "batch_size", "clip", "gradient_noise_ratio"];
 
 /// The method where none is asked for: the recommended one, or that with label messages where a setting is asked for,
 /// by name, that only its networks have.
-pub(crate) fn method_for(level: Level, asked: &[&str]) -> MethodKind {
+pub fn method_for(level: Level, asked: &[&str]) -> MethodKind {
     let usual = default_method(level);
     let foreign = |name: &&str| {
         usual.spec().ignored.contains(name)
@@ -81,17 +81,17 @@ pub fn tunes_privately(method: MethodKind) -> bool {
 }
 
 /// The methods that have a level, by name.
-pub(crate) fn with_level(level: Level) -> String {
+pub fn with_level(level: Level) -> String {
     names(|method| entry(method).levels.contains(&level))
 }
 
 /// Whether the models of a method mix rows with those of neighbours.
-pub(crate) fn mixes_rows(method: MethodKind) -> bool {
+pub fn mixes_rows(method: MethodKind) -> bool {
     method.can().mixes_rows
 }
 
 /// The methods of which something is true, by name.
-pub(crate) fn names(of: impl Fn(MethodKind) -> bool) -> String {
+pub fn names(of: impl Fn(MethodKind) -> bool) -> String {
     let names: Vec<&str> =
         MethodKind::ALL.iter().filter(|&&method| of(method)).map(|method| method.name()).collect();
     names.join(", ")

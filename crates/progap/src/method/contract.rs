@@ -65,7 +65,7 @@ impl MethodSpec {
 
 /// What a method can do, and what it needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Capabilities {
+pub struct Capabilities {
     /// It uses edges, in some way.
     pub uses_edges: bool,
     /// It trains on several ranks: it asks the vault for aggregates and gradients, and for nothing else.
@@ -116,7 +116,7 @@ impl Capabilities {
 
 /// How the number of aggregations follows from public sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DepthRule {
+pub enum DepthRule {
     /// At node level, for messages of labels: as many as the budget pays for beside the training after each.
     ByBudget,
     /// The fewer labels, the farther they must travel; the smaller the budget, the fewer sums it pays for.

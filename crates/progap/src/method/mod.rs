@@ -29,12 +29,12 @@ use std::ops::ControlFlow;
 use progap_graph::{Dataset, NumberColumn, Scaled};
 
 pub(crate) use self::addressed::NoiseRatios;
-pub use self::contract::MethodSpec;
-pub(crate) use self::contract::{
-    CLASS_PROBABILITIES, Capabilities, Defaults, DepthRule, Method, embeddings_sent,
-};
+pub(crate) use self::contract::{CLASS_PROBABILITIES, Defaults, Method, embeddings_sent};
+pub use self::contract::{Capabilities, DepthRule, MethodSpec};
 pub use self::progap::Choice;
-pub(crate) use self::program::{Program, QueryKind, QuerySpec, Stage, Training, Walk};
+#[doc(hidden)]
+pub use self::program::QueryKind;
+pub(crate) use self::program::{Program, QuerySpec, Stage, Training, Walk};
 pub use self::registry::MethodKind;
 use history::EpochRecord;
 use progap_nn::{Architecture, Norm};
@@ -191,8 +191,15 @@ pub(crate) fn stages(settings: &Settings) -> usize {
     outline(settings).stages.len()
 }
 
+/// The kind of the first query that reads edges; for audits.
+#[doc(hidden)]
+pub fn asks_of_edges(settings: &Settings) -> Option<QueryKind> {
+    outline(settings).queries().map(|(_, query)| query.kind).find(|kind| kind.reads_edges())
+}
+
 /// The number of noisy sums over the graph.
-pub(crate) fn aggregations(settings: &Settings) -> usize {
+#[doc(hidden)]
+pub fn aggregations(settings: &Settings) -> usize {
     outline(settings).sums().count()
 }
 

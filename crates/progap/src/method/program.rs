@@ -12,7 +12,7 @@ use crate::{ErrorKind, Result};
 
 /// The mechanism that answers a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum QueryKind {
+pub enum QueryKind {
     /// Sums of messages over the graph, with Gaussian noise.
     Aggregation,
     /// Votes of neighbours for a class, counted with Laplace noise.

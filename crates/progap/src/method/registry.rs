@@ -47,7 +47,8 @@ impl MethodKind {
         self.method().spec()
     }
 
-    pub(crate) fn can(self) -> Capabilities {
+    /// What it can do, and what it needs.
+    pub fn can(self) -> Capabilities {
         self.spec().can
     }
 

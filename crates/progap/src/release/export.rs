@@ -19,17 +19,19 @@ use progap_graph::{AtomicFolder, Dataset, Features, store};
 use serde::{Deserialize, Serialize};
 
 use super::manifest::{Contents, Manifest};
-use super::signed::{self, SIGNATURE, SIGNER};
 use super::{MANIFEST, NODES, Release, SCHEMA, no_classes, verify};
 use crate::error::InFile;
 use crate::files;
 use crate::folder::{Folder, SMALL};
 use crate::settings::Level;
-use crate::signature::SecretKey;
 use crate::{Error, Remedy, Result};
 
 /// The file in which an export describes itself, beside its manifest.
 pub(super) const EXPORT: &str = "export.json";
+/// The signature of an export.
+pub const SIGNATURE: &str = "manifest.sig";
+/// The key to check it with, as far as the maker says.
+pub const SIGNER: &str = "signer.pub";
 /// The public page of an export.
 pub const PAGE: &str = "report.html";
 
@@ -176,8 +178,11 @@ pub struct Export {
 /// Makes the public page of a release.
 pub type PageMaker<'p> = dyn FnMut(&Release) -> std::result::Result<String, Box<dyn std::error::Error>> + 'p;
 
+/// Signs what is exported, in this folder, and gives the names of the files that it adds.
+pub type Signs<'s> = dyn FnMut(&Path) -> Result<Vec<String>> + 's;
+
 /// Exports a release to a new folder, which is there whole or not at all. `page` makes the public page of what is
-/// exported; `key` signs it.
+/// exported; `sign` signs it (`progap-export`).
 ///
 /// # Errors
 /// Rows at node level, where they are private; rows that are not there; a folder that exists already, or lies in the
@@ -187,7 +192,7 @@ pub fn export(
     out: &Path,
     exported: Exported,
     page: &mut PageMaker<'_>,
-    key: Option<&SecretKey>,
+    sign: Option<&mut Signs<'_>>,
 ) -> Result<Export> {
     let release = Release::open(folder)?;
     if exported.rows && release.level() == Level::Node {
@@ -234,10 +239,9 @@ pub fn export(
             format!("it must not be trusted, and is not exported ({}: {})", wrong.what, wrong.detail);
         return Err(Error::file(folder, problem));
     }
-    if let Some(key) = key {
+    if let Some(sign) = sign {
         // Last, of what was found to be right.
-        signed::sign(place.path(), key)?;
-        names.extend([SIGNATURE, SIGNER].map(String::from));
+        names.extend(sign(place.path())?);
     }
     place.commit()?;
     names.extend([MANIFEST, EXPORT].map(String::from));
@@ -257,7 +261,7 @@ fn without_rows(nodes: &Dataset) -> Result<Dataset> {
 }
 
 /// A new folder for what is made of a release, which lies outside of it.
-pub(super) fn new_folder(out: &Path, release: &Path) -> Result<AtomicFolder> {
+pub fn new_folder(out: &Path, release: &Path) -> Result<AtomicFolder> {
     if out.symlink_metadata().is_ok() {
         return Err(Error::file(out, "it is there already, and nothing is replaced: name a new folder"));
     }

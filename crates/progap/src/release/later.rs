@@ -1,6 +1,6 @@
 //! Predictions about nodes that were not there in training.
 
-use progap_graph::read::table::{LaterOptions, LaterRows, LaterTable, read_later};
+use progap_formats::read::table::{LaterOptions, LaterRows, LaterTable, read_later};
 
 use super::{Predictions, Release, Used, every_node, predictions};
 use crate::model::Model;
@@ -75,7 +75,7 @@ impl Predictor {
     }
 
     /// The model of the features alone, where they have one of their own.
-    pub(crate) fn features_alone(&self) -> Option<Predictor> {
+    pub fn features_alone(&self) -> Option<Predictor> {
         let [Link { model: Model::Views(views), .. }] = &self.links[..] else { return None };
         let model = Model::Views(views.features_alone());
         let links = vec![Link { model, reads: vec![vec![Reads::Rows]] }];

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use progap_graph::read::table::Schema;
+use progap_formats::read::table::Schema;
 use progap_graph::{Buffer, Dataset};
 use serde::{Deserialize, Serialize};
 

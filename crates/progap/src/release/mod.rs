@@ -21,17 +21,15 @@
 //! (docs/proofs/nothing-else-leaves.md). A folder that still holds the files of a run is not a release, and is not
 //! opened as one.
 
-mod answers;
 mod config;
 mod export;
 mod guarantee;
 mod later;
 mod manifest;
 mod metrics;
-mod packaged;
-mod receipt;
+pub mod order;
 mod selection;
-mod signed;
+mod shown;
 mod statement;
 mod used;
 mod verify;
@@ -41,20 +39,23 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use progap_graph::read::table::Schema;
+use progap_formats::read::table::Schema;
 use progap_graph::{
     Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, Part, Scaled, UNLABELLED, store,
 };
 
 pub use config::Config;
-pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
+#[doc(hidden)]
+pub use export::new_folder;
+pub use export::{
+    Date, Export, Exported, PAGE, PageMaker, SIGNATURE, SIGNER, Signs, export, missing_for_predictions,
+};
 pub use guarantee::Guarantee;
 pub use later::RowPredictions;
 pub use metrics::Metrics;
-pub use packaged::Form;
-pub use receipt::{Made, sign_predictions, signature_of, verify_predictions};
 pub use selection::SelectionRule;
-pub use signed::{Signed, signed};
+#[doc(hidden)]
+pub use statement::COST_FILE;
 pub(crate) use statement::nodes_are_public;
 pub use statement::{Budget, Mechanism, Statement};
 pub use used::Used;
@@ -75,17 +76,20 @@ use crate::{Error, Result, memory};
 use manifest::{Bounds, Contents, Listed, Manifest};
 use metrics::metrics_file;
 
-pub(crate) const MANIFEST: &str = "manifest.json";
+/// The list of the public files.
+pub const MANIFEST: &str = "manifest.json";
 const OWN_MANIFEST: &str = "private/manifest.json";
 /// The prefix of the names of files that are for the data owner alone.
 const PRIVATE: &str = "private/";
 const NODES: &str = "nodes.progap";
 const OWN_ROWS: &str = "private/rows.progap";
-const STATEMENT: &str = "privacy.json";
+/// The privacy statement.
+pub const STATEMENT: &str = "privacy.json";
 const METRICS: &str = "metrics.json";
 const OWN_METRICS: &str = "private/metrics.json";
 const CONFIG: &str = "config.toml";
-const SCHEMA: &str = "schema.json";
+/// How a table of further rows becomes features.
+pub const SCHEMA: &str = "schema.json";
 
 /// A release that was opened.
 #[derive(Debug)]
@@ -290,16 +294,17 @@ impl Release {
         self.schema.as_ref()
     }
 
-    /// A data set with its columns brought to scale as those of this release were.
-    pub(crate) fn prepared(&self, dataset: &Dataset) -> Result<Dataset> {
-        let prepared = dataset.clone().prepared(self.settings()?.preparation())?;
-        match (prepared.numbers().iter().all(|number| number.map.is_some()), &self.schema) {
-            (true, _) => Ok(prepared),
-            (false, Some(schema)) => Ok(prepared.prepared_as(schema.numbers())?),
-            (false, None) => Err(Error::unsuitable(
-                "the maps of number columns are in schema.json, which this release does not have: train it again",
-            )),
-        }
+    /// The bytes of one of its files, checked against its manifest.
+    ///
+    /// # Errors
+    /// A file that is missing or changed.
+    pub fn file(&self, name: &str) -> Result<Vec<u8>> {
+        self.listed.read(name, self.bounds.of(name))
+    }
+
+    /// The name of the file of a noisy aggregate, counted from 1.
+    pub fn aggregate_file(&self, number: usize) -> String {
+        self.contents.aggregate(number)
     }
 
     /// Time and memory of training, unless they were taken out of the release.
@@ -374,7 +379,8 @@ impl Release {
     }
 
     /// Everything in the release that predictions are made of.
-    pub(crate) fn predictor(&self) -> &Predictor {
+    #[doc(hidden)]
+    pub fn predictor(&self) -> &Predictor {
         &self.predictor
     }
 

@@ -428,7 +428,7 @@ pub(super) fn public(
 }
 
 /// Where time and memory of training lie, of what stands in the folder of a release alone.
-pub(super) const COST_FILE: &str = " (file private/cost.json; take it out of what you hand on)";
+pub const COST_FILE: &str = " (file private/cost.json; take it out of what you hand on)";
 
 pub(super) fn not_covered(settings: &Settings) -> Vec<String> {
     let cost = format!("time and memory of training, which depend on the data{COST_FILE}");

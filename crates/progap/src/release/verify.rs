@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::statement::not_covered;
 use super::{
-    Budget, MANIFEST, METRICS, OWN_MANIFEST, OWN_METRICS, PAGE, PRIVATE, Release, SCHEMA, STATEMENT,
-    Statement, export, manifest, signed,
+    Budget, MANIFEST, METRICS, OWN_MANIFEST, OWN_METRICS, PAGE, PRIVATE, Release, SCHEMA, SIGNATURE, SIGNER,
+    STATEMENT, Statement, export, manifest,
 };
 use crate::error::InFile;
 use crate::folder::Kind;
@@ -64,12 +64,14 @@ impl std::fmt::Display for Verdict {
 }
 
 impl Finding {
-    pub(super) fn checked(what: &str, detail: impl Into<String>, ok: bool) -> Finding {
+    /// What was recomputed, and whether it is as it should be.
+    pub fn checked(what: &str, detail: impl Into<String>, ok: bool) -> Finding {
         let verdict = if ok { Verdict::Ok } else { Verdict::Wrong };
         Finding { what: what.into(), detail: detail.into(), ok, verdict, fields: vec![] }
     }
 
-    pub(super) fn claimed<'f>(
+    /// What nothing can be compared with, and the fields that say it.
+    pub fn claimed<'f>(
         what: &str,
         detail: impl Into<String>,
         fields: impl IntoIterator<Item = &'f str>,
@@ -183,7 +185,7 @@ fn unexpected_files(release: &Release, private: &[String]) -> Result<Finding> {
     let mut strangers = vec![];
     match release.exported {
         Some(_) => {
-            known.extend([MANIFEST, export::EXPORT, signed::SIGNATURE, signed::SIGNER]);
+            known.extend([MANIFEST, export::EXPORT, SIGNATURE, SIGNER]);
             // An export has its page.
             strangers.extend((!known.contains(&PAGE)).then(|| format!("{PAGE} is missing")));
         }

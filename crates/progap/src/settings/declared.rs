@@ -2,13 +2,14 @@
 //! defaults, ranges, the flags of the command with their help, `--set`, comparisons from files, keys of stored runs and
 //! the front door follow.
 
+use progap_privacy::calibrate::{DELTAS, EPSILONS};
 use serde::{Deserialize, Serialize};
 
 use super::declaration::{About, Costs, Declaration, Need, Scope, SettingType, settings};
 use super::request::{Edge, Node, Unprotected};
 use super::{
-    Accounting, Bounding, Calibration, ClassWeights, Combination, DELTAS, DeltaRule, Direction, EPSILONS,
-    FeatureLearning, Level, Messages, MethodKind, Metric, Nonlinearity, Order, Scaling, Selection,
+    Accounting, Bounding, Calibration, ClassWeights, Combination, DeltaRule, Direction, FeatureLearning,
+    Level, Messages, MethodKind, Metric, Nonlinearity, Order, Scaling, Selection,
 };
 use crate::method;
 

@@ -105,7 +105,7 @@ impl Settings {
     }
 
     /// Whether receivers have weights, and labels are learnt from tables.
-    pub(crate) fn weighs_receivers(&self) -> bool {
+    pub fn weighs_receivers(&self) -> bool {
         self.can_weigh_receivers() && self.feature_learning != FeatureLearning::Stages
     }
 

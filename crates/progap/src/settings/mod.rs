@@ -36,11 +36,6 @@ use crate::Result;
 pub use crate::method::MethodKind;
 use crate::method::{self, catalogue::default_method};
 
-/// The epsilons that a run may be asked for, and a ledger may hold.
-pub(crate) const EPSILONS: std::ops::RangeInclusive<f64> = 1e-3..=1e3;
-/// The deltas that a run may be asked for, and a ledger may hold.
-pub(crate) const DELTAS: std::ops::RangeInclusive<f64> = 1e-30..=0.1;
-
 /// The settings of a run that is asked for, on data of which this is public: defaults, what public facts decide
 /// (`heuristics.rs`), what was given; what cannot work and what would decide nothing is refused.
 ///

@@ -11,7 +11,7 @@ use crate::query::Query;
 use crate::{Error, Result};
 
 /// The name of the query.
-pub(crate) const CLASS_SUMS: &str = "class sums";
+pub const CLASS_SUMS: &str = "class sums";
 
 /// The length of the constant in a row of norm one; the rest is for the features.
 pub(crate) const CONSTANT: f64 = 0.3;

@@ -19,7 +19,7 @@ use crate::settings::{Level, Scaling, Settings};
 use crate::{Error, Result};
 
 /// The name of the query.
-pub(crate) const COLUMN_COUNTS: &str = "column counts";
+pub const COLUMN_COUNTS: &str = "column counts";
 
 /// How often it is asked: how large values are and how far apart, then where they lie.
 pub(crate) const COLUMN_ROUNDS: u64 = 2;
@@ -258,7 +258,7 @@ impl Private {
 
 /// All nodes, two by two, in an order that has nothing to do with that of the table; one stays alone where their number
 /// is odd.
-pub(crate) fn partners(nodes: usize) -> Vec<[Option<u32>; 2]> {
+pub fn partners(nodes: usize) -> Vec<[Option<u32>; 2]> {
     let mut order: Vec<u32> = (0..nodes as u32).collect();
     order.sort_unstable_by_key(|&node| splitmix(node));
     order.chunks(2).map(|pair| [pair.first().copied(), pair.get(1).copied()]).collect()

@@ -11,7 +11,7 @@ use crate::query::Query;
 use crate::settings::{ClassWeights, Level, Settings};
 
 /// The name of the query.
-pub(crate) const CLASS_COUNTS: &str = "class counts";
+pub const CLASS_COUNTS: &str = "class counts";
 
 /// The noise of counts over that of an aggregation, each divided by its sensitivity: as few counts tell what is needed
 /// of a class, they cost a twenty-fifth of an aggregation.

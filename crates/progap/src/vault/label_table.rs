@@ -11,7 +11,7 @@ use crate::query::Query;
 use crate::{Error, Result};
 
 /// The name of the query.
-pub(crate) const LABEL_TABLE: &str = "label table";
+pub const LABEL_TABLE: &str = "label table";
 
 /// The query with noise of a multiple of its sensitivity.
 pub(crate) fn label_table(noise: f64) -> Result<Query> {
@@ -34,7 +34,7 @@ const NODES_AT_ONCE: usize = 1 << 14;
 /// class. In integers: `f_i` becomes `z_i` with `|z_i| <= S` by integer arithmetic ([`Quantiser`]), and the table has
 /// sensitivity `S` in L2 norm, exactly. The result is post-processing of the Gaussian mechanism with sensitivity 1 and
 /// the noise of the plan's query (docs/proofs/addressed-sums.md#label-tables).
-pub(crate) struct LabelTable<'r> {
+pub struct LabelTable<'r> {
     /// The name of its noise, which no other query has.
     pub label: String,
     /// The numbers of a row.

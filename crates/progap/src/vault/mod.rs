@@ -25,7 +25,7 @@
 //! What is locked up is in `private.rs`, the randomness in `noise.rs`. A method cannot read an edge:
 //!
 //! ```compile_fail,E0616
-//! fn peek(vault: &progap::internals::Vault) -> usize {
+//! fn peek(vault: &progap::vault::Vault) -> usize {
 //!     vault.graph.edges()
 //! }
 //! ```
@@ -33,7 +33,7 @@
 //! nor, at node level, a row:
 //!
 //! ```compile_fail,E0616
-//! fn peek(vault: &progap::internals::Vault) -> u32 {
+//! fn peek(vault: &progap::vault::Vault) -> u32 {
 //!     vault.rows.labels[0]
 //! }
 //! ```
@@ -45,10 +45,14 @@ mod columns;
 mod counts;
 mod gradient;
 mod label_table;
+pub(crate) mod mixing;
 mod noise;
 mod private;
+pub(crate) mod propagate;
 mod response;
+pub mod rows;
 mod sample;
+pub mod scaling;
 mod streamed;
 mod subgraph;
 #[cfg(test)]
@@ -65,17 +69,16 @@ use std::ops::Deref;
 pub use addressed::{AddressedAggregation, ReceiverWeights};
 pub use aggregate::Aggregation;
 pub(crate) use aggregate::{AGGREGATION, aggregation};
-pub(crate) use class_sums::{CLASS_SUMS, class_sum};
-pub use class_sums::{ClassSums, NoisyClassSums};
-pub(crate) use columns::{
-    COLUMN_COUNTS, COLUMN_ROUNDS, asks_for_columns, check_column_noise, column_bins, column_count, partners,
-};
-pub use columns::{ValuePlaces, ValueSpreads};
-pub(crate) use counts::{CLASS_COUNTS, asks_for_counts, class_count};
-pub use counts::{ClassCounts, NoisyCounts};
+pub(crate) use class_sums::class_sum;
+pub use class_sums::{CLASS_SUMS, ClassSums, NoisyClassSums};
+pub use columns::{COLUMN_COUNTS, ValuePlaces, ValueSpreads, partners};
+pub(crate) use columns::{COLUMN_ROUNDS, asks_for_columns, check_column_noise, column_bins, column_count};
+pub use counts::{CLASS_COUNTS, ClassCounts, NoisyCounts};
+pub(crate) use counts::{asks_for_counts, class_count};
 pub use gradient::Gradient;
 pub(crate) use gradient::{GRADIENT, gradient_sum};
-pub(crate) use label_table::{LABEL_TABLE, LabelTable, label_table};
+pub(crate) use label_table::label_table;
+pub use label_table::{LABEL_TABLE, LabelTable};
 pub use noise::Noise;
 pub use private::Private;
 pub(crate) use private::{balanced_weights, weightless};

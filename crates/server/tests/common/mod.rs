@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use progap::settings::Request;
+use progap_formats::read::LoadOptions;
+use progap_formats::read::table::read_bytes;
 use progap_graph::Ratios;
-use progap_graph::read::LoadOptions;
-use progap_graph::read::table::read_bytes;
 use progap_server::{Access, Limits, Log, Options, Server};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -31,8 +31,8 @@ pub fn people() -> progap::Dataset {
     let mut options = LoadOptions::default();
     for (column, bounds) in [("pay", [0.0, 1000.0]), ("age", [0.0, 100.0])] {
         let choice = options.columns.columns.entry(column.into()).or_default();
-        choice.kind = Some(progap_graph::read::columns::ColumnKind::Number);
-        choice.bounds = Some(bounds.map(progap_graph::read::columns::Bound::Number));
+        choice.kind = Some(progap_formats::read::columns::ColumnKind::Number);
+        choice.bounds = Some(bounds.map(progap_formats::read::columns::Bound::Number));
     }
     let categories = ["Bern", "Oslo", "Rome"].map(String::from).to_vec();
     options.columns.columns.entry("town".into()).or_default().categories = Some(categories);

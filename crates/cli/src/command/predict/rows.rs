@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use progap_formats::read::table::{LaterRows, Reject};
 use progap_graph::AtomicFile;
-use progap_graph::read::table::{LaterRows, Reject};
 use serde::Serialize;
 
 use super::written::naming;

@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::Path;
 
 use progap::Release;
-use progap::release::{Made, Predictions};
-use progap_graph::write::table::{ColumnValues, write_columns};
+use progap::release::Predictions;
+use progap_export::Made;
+use progap_formats::write::table::{ColumnValues, write_columns};
 use progap_graph::{Dataset, Problem};
 
 use crate::command::Outcome;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use progap::settings::Draft;
 use progap::{Error, ErrorKind, Level};
-use progap_graph::named;
+use progap_formats::named;
 
 use super::settings_file::SettingsFile;
 use crate::flags::{Given, Preset};

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use progap::assessment::{Metric, Scores, wilson_interval};
 use progap::cost::{Laps, StageCost};
-use progap::lint::Remark;
 use progap::method::history::has_not_settled;
 use progap::settings::{Level, MethodKind};
 use progap::{Release, Settings, ledger, release};
+use progap_audit::lint::Remark;
 use progap_experiments::mean_interval;
 use progap_graph::{Dataset, Part};
 use progap_privacy::{Event, Unit};
