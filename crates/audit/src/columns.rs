@@ -1,11 +1,11 @@
 //! Canaries for counts of values: records with magnitudes of their own, so that each moves counts that no other moves.
 
-use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, NumberColumn, Part, Split};
+use progap_graph::{Dataset, DatasetParts, Features, NumberColumn, Part, Split};
 use progap_privacy::Event;
 
 use super::AuditTarget;
 use super::evidence::{Claim, Evidence, Trial, toss};
-use super::mechanism::open;
+use super::mechanism::{empty, open};
 use progap::Result;
 use progap::scaling::{difference_bin, value_bin};
 use progap::vault::{COLUMN_COUNTS, ValueSpreads, partners};
@@ -52,17 +52,15 @@ fn dataset(coins: &[bool]) -> Result<Dataset> {
         }
     }
     Ok(Dataset::new(DatasetParts {
-        name: "canaries".into(),
-        graph: Graph::from_rows(vec![0u64; nodes + 1], Vec::<u32>::new())?,
-        features: Features::dense(nodes, 2, rows)?,
-        labels: vec![0; nodes].into(),
-        class_names: vec!["one".into()],
-        feature_names: vec![],
         numbers: vec![NumberColumn { missing: Some(1), ..NumberColumn::new(0) }],
-        undeclared: vec![],
-        relation: None,
         split: Some(Split::from_parts((0..nodes).map(|_| Part::Train))),
-        node_ids: NodeIds::Position,
+        ..DatasetParts::of(
+            "canaries",
+            empty(nodes)?,
+            Features::dense(nodes, 2, rows)?,
+            vec![0; nodes],
+            vec!["one".into()],
+        )
     })?)
 }
 
@@ -74,21 +72,8 @@ pub(super) fn audit(target: &AuditTarget<'_>) -> Result<Option<Trial>> {
     let coins = toss(&mut fresh(), canaries.unwrap_or(CANARIES).clamp(2, CANARIES))?;
     let mut ask = |data| Ok(open(data, settings, plan, fresh())?.ask(ValueSpreads)?.0);
     let evidence = experiment(coins, &mut ask)?;
-    let claim = Claim::of(&Event::gaussian(sigma, sensitivity)?, plan.delta)?;
-    Ok(Some(Trial { what: "a record through the counts of values".into(), evidence, claim }))
-}
-
-#[cfg(test)]
-mod tests {
-    use progap_privacy::noise::Randomness;
-
-    use super::*;
-    use crate::evidence::{Finding, evaluate};
-    use progap::plan::{Plan, PublicFacts};
-    use progap::settings::{Level, MethodKind, Scaling, Settings};
-
-    const SIZES: PublicFacts =
-        PublicFacts { train_nodes: 500, nodes: 500, columns: 2, classes: 1, ..PublicFacts::EXAMPLE };
+    let mut claim = PublicFacts::EXAMPLE;
+    (claim.train_nodes, claim.nodes, claim.columns, claim.classes) = (500, 500, 2, 1);
 
     /// Honest counts pass, close to the claim; with less noise, or with noise for one of the two bins of a record, they
     /// do not.

@@ -1,11 +1,11 @@
 //! Canaries for counts of classes: records with a class of their own, so that each moves a count that no other moves.
 
-use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, Split};
+use progap_graph::{Dataset, Features};
 use progap_privacy::Event;
 
 use super::AuditTarget;
 use super::evidence::{Claim, Evidence, Trial, toss};
-use super::mechanism::open;
+use super::mechanism::{classes_of_one, open};
 use progap::Result;
 use progap::vault::{CLASS_COUNTS, ClassCounts, NoisyCounts};
 
@@ -21,20 +21,7 @@ pub(crate) fn experiment(
     mechanism: &mut dyn FnMut(Dataset) -> Result<NoisyCounts>,
 ) -> Result<Evidence> {
     let nodes = coins.len();
-    let part = |node: usize| if coins[node] { Part::Train } else { Part::Unused };
-    let answer = mechanism(Dataset::new(DatasetParts {
-        name: "canaries".into(),
-        graph: Graph::from_rows(vec![0u64; nodes + 1], Vec::<u32>::new())?,
-        features: Features::dense(nodes, 1, vec![0.0; nodes])?,
-        labels: (0..nodes as u32).collect::<Vec<u32>>().into(),
-        class_names: (0..nodes).map(|class| class.to_string()).collect(),
-        feature_names: vec![],
-        numbers: vec![],
-        undeclared: vec![],
-        relation: None,
-        split: Some(Split::from_parts((0..nodes).map(part))),
-        node_ids: NodeIds::Position,
-    })?)?;
+    let answer = mechanism(classes_of_one(&coins, Features::dense(nodes, 1, vec![0.0; nodes])?)?)?;
     let scores = answer.counts.iter().map(|&count| f64::from(count)).collect();
     Ok(Evidence { scores, coins, threshold: 0.5 })
 }

@@ -1,6 +1,6 @@
 //! Canaries for the vault's own queries: in rows that nothing else touches, as influential as the unit allows.
 
-use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, Split};
+use progap_graph::{Dataset, DatasetParts, Features, Graph, Part, Split};
 use progap_nn::{Architecture, Batch, Network, Norm, clipped_sum};
 use progap_privacy::Event;
 use progap_privacy::noise::{AnySource, Randomness};
@@ -498,7 +498,7 @@ impl Gradients {
 }
 
 /// A graph without edges.
-fn empty(nodes: usize) -> Result<Graph> {
+pub(super) fn empty(nodes: usize) -> Result<Graph> {
     Ok(Graph::from_rows(vec![0u64; nodes + 1], Vec::<u32>::new())?)
 }
 
@@ -529,18 +529,24 @@ fn labelled_data(
     part: impl Fn(usize) -> Part,
 ) -> Result<Dataset> {
     let nodes = graph.nodes();
+    let split = Some(Split::from_parts((0..nodes).map(part)));
+    let classes = vec!["0".into(), "1".into()];
     Ok(Dataset::new(DatasetParts {
-        name: "canaries".into(),
-        graph,
-        features,
-        labels: labels.into(),
-        class_names: vec!["0".into(), "1".into()],
-        feature_names: vec![],
-        numbers: vec![],
-        undeclared: vec![],
-        relation: None,
-        split: Some(Split::from_parts((0..nodes).map(part))),
-        node_ids: NodeIds::Position,
+        split,
+        ..DatasetParts::of("canaries", graph, features, labels, classes)
+    })?)
+}
+
+/// Nodes without an edge, each of a class of its own: those that coins choose are training records.
+pub(super) fn classes_of_one(coins: &[bool], features: Features) -> Result<Dataset> {
+    let nodes = coins.len();
+    let part = |&coin: &bool| if coin { Part::Train } else { Part::Unused };
+    let split = Some(Split::from_parts(coins.iter().map(part)));
+    let (labels, names) =
+        (0..nodes as u32).map(|class| (class, class.to_string())).unzip::<_, _, Vec<u32>, _>();
+    Ok(Dataset::new(DatasetParts {
+        split,
+        ..DatasetParts::of("canaries", empty(nodes)?, features, labels, names)
     })?)
 }
 

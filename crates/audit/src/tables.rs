@@ -1,12 +1,12 @@
 //! Canaries for noisy tables: records with a class of their own, so that each moves a row of the table that no other
 //! moves.
 
-use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, Split};
+use progap_graph::{Dataset, Features};
 use progap_privacy::noise::{AnySource, Randomness};
 
 use super::AuditTarget;
 use super::evidence::{Claim, Evidence, Trial, toss};
-use super::mechanism::{open, unit_vector};
+use super::mechanism::{classes_of_one, open, unit_vector};
 use progap::Result;
 use progap::plan::Plan;
 use progap::settings::Settings;
@@ -44,21 +44,8 @@ impl Tables {
     /// The canaries that coins choose, as training records; the others have no label, and none of their rows is read.
     fn dataset(&self, coins: &[bool]) -> Result<Dataset> {
         let nodes = coins.len();
-        let part = |node: usize| if coins[node] { Part::Train } else { Part::Unused };
         let features = self.rows.iter().map(|value| value * LENGTH).collect::<Vec<f32>>();
-        Ok(Dataset::new(DatasetParts {
-            name: "canaries".into(),
-            graph: Graph::from_rows(vec![0u64; nodes + 1], Vec::<u32>::new())?,
-            features: Features::dense(nodes, WIDTH, features)?,
-            labels: (0..nodes as u32).collect::<Vec<u32>>().into(),
-            class_names: (0..nodes).map(|class| class.to_string()).collect(),
-            feature_names: vec![],
-            numbers: vec![],
-            undeclared: vec![],
-            relation: None,
-            split: Some(Split::from_parts((0..nodes).map(part))),
-            node_ids: NodeIds::Position,
-        })?)
+        classes_of_one(coins, Features::dense(nodes, WIDTH, features)?)
     }
 
     /// The vault's answer.

@@ -13,6 +13,7 @@ use progap::plan::{Plan, PublicFacts};
 use progap::settings::{Bounding, FeatureLearning, Messages, MethodKind, Selection, Size};
 use progap::vault::{AddressedAggregation, Aggregate, Message, NoisyGraph, ReceiverWeights, Vault};
 use progap::{Level, Release, Settings};
+use progap_audit::mechanism;
 use progap_audit::mechanism::{
     Canary, Gradients, World, aggregation_claim, ask_round, ask_vault, receivers, sign,
 };

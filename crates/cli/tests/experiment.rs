@@ -213,7 +213,7 @@ fn every_experiment_has_its_tables_and_figures() {
         (
             "tradeoff",
             &["--epsilons", "1,4"][..],
-            &["figures/tradeoff-g-edge.svg", "figures/tradeoff-g-node.png"][..],
+            &["figures/tradeoff-g-edge.svg", "figures/tradeoff-g-node.svg"][..],
         ),
         ("depth", &["--depths", "1,2", "--epsilons", "1"], &["figures/depth-g-edge.svg"]),
         ("convergence", &["--depths", "2"], &["figures/convergence-g-node.svg"]),

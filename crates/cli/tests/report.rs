@@ -55,7 +55,6 @@ fn a_release_becomes_a_page_and_files() {
     let at = |name: &str| place.path().join("r-report").join(name);
     for figure in ["stages", "confusion", "calibration", "training", "loss"] {
         assert!(read(at(&format!("figures/{figure}.svg"))).starts_with("<svg "), "{figure}");
-        assert!(std::fs::read(at(&format!("figures/{figure}.png"))).expect("a file").starts_with(b"\x89PNG"));
         for ending in ["csv", "md", "tex"] {
             assert!(read(at(&format!("tables/{figure}.{ending}"))).lines().count() > 1, "{figure}.{ending}");
         }

@@ -122,14 +122,14 @@ fn what_has_no_onnx_file_says_so_and_folders_are_whole() {
     let (own, node) = common::folder();
     let settings = Settings { batch_size: 50, ..of(MethodKind::ProgapLabels, Level::Node) };
     train_on(&data, &settings, &node).expect("trained");
-    let package = |name: &str| {
+    let hub = |name: &str| {
         let out = own.path().join(name);
         package(&Release::open(&node).expect("a release"), Form::HuggingFace, &out).expect("packaged");
         common::contents(&out)
     };
-    let with = package("with");
+    let with = hub("with");
     std::fs::remove_dir_all(node.join("private")).expect("removed");
-    assert_eq!(package("without"), with);
+    assert_eq!(hub("without"), with);
 
     for (form, expected) in [(Form::HuggingFace, "model.safetensors"), (Form::Mlflow, "MLmodel")] {
         let out = keep.path().join(format!("{form:?}"));

@@ -129,17 +129,14 @@ fn random(nodes: usize, edges: usize, node_ids: NodeIds) -> progap_graph::Result
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut list = || (0..edges).map(|_| (rng.next_u64() % nodes as u64) as u32).collect::<Vec<u32>>();
     Dataset::new(DatasetParts {
-        name: "random".into(),
-        graph: Graph::from_edges(nodes, &list(), &list())?,
-        features: Features::none(),
-        labels: Buffer::from(vec![0; nodes]),
-        class_names: vec!["all".into()],
-        feature_names: vec![],
-        numbers: vec![],
-        undeclared: vec![],
-        relation: None,
-        split: None,
         node_ids,
+        ..DatasetParts::of(
+            "random",
+            Graph::from_edges(nodes, &list(), &list())?,
+            Features::none(),
+            Buffer::from(vec![0; nodes]),
+            vec!["all".into()],
+        )
     })
 }
 

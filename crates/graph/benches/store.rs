@@ -11,7 +11,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 
-use progap_graph::{Dataset, DatasetParts, Features, NodeIds, store};
+use progap_graph::{Dataset, DatasetParts, Features, store};
 
 const ONE_HOT: usize = 3;
 
@@ -74,18 +74,12 @@ fn read_bytes(path: &Path) {
 fn dataset(nodes: usize, edges: usize) -> Dataset {
     let indices = (0..nodes * ONE_HOT).map(|k| (k % ONE_HOT * 100 + k % 97) as u32).collect::<Vec<_>>();
     let offsets = (0..=nodes).map(|row| (row * ONE_HOT) as u64).collect::<Vec<_>>();
-    Dataset::new(DatasetParts {
-        name: "benchmark".into(),
-        graph: common::uniform_graph(nodes, edges, nodes),
-        features: Features::sparse(nodes, 100 * ONE_HOT, offsets, indices, None).expect("one-hot features"),
-        labels: (0..nodes).map(|node| node as u32 % 6).collect::<Vec<_>>().into(),
-        class_names: (0..6).map(|class| class.to_string()).collect(),
-        feature_names: vec![],
-        numbers: vec![],
-        undeclared: vec![],
-        relation: None,
-        split: None,
-        node_ids: NodeIds::Position,
-    })
+    Dataset::new(DatasetParts::of(
+        "benchmark",
+        common::uniform_graph(nodes, edges, nodes),
+        Features::sparse(nodes, 100 * ONE_HOT, offsets, indices, None).expect("one-hot features"),
+        (0..nodes).map(|node| node as u32 % 6).collect::<Vec<_>>(),
+        (0..6).map(|class| class.to_string()).collect(),
+    ))
     .expect("a data set")
 }

@@ -46,6 +46,32 @@ pub struct DatasetParts {
     pub node_ids: NodeIds,
 }
 
+impl DatasetParts {
+    /// Parts with nothing beside these: nodes are named by their positions, columns have no names, and there is no
+    /// split.
+    pub fn of(
+        name: impl Into<String>,
+        graph: Graph,
+        features: Features,
+        labels: impl Into<Buffer<u32>>,
+        class_names: Vec<String>,
+    ) -> DatasetParts {
+        DatasetParts {
+            name: name.into(),
+            graph,
+            features,
+            labels: labels.into(),
+            class_names,
+            feature_names: vec![],
+            numbers: vec![],
+            undeclared: vec![],
+            relation: None,
+            split: None,
+            node_ids: NodeIds::Position,
+        }
+    }
+}
+
 impl Dataset {
     /// Checks that the parts fit together.
     pub fn new(parts: DatasetParts) -> Result<Dataset> {

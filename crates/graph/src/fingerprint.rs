@@ -143,7 +143,7 @@ fn some(text: Option<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DatasetParts, Features, Graph, NodeIds};
+    use crate::{DatasetParts, Features, Graph};
 
     fn columns() -> Vec<NumberColumn> {
         let standard = |curve, bounds| Some(Map::Standard { curve, mean: 1e-7, deviation: 2.5, bounds });
@@ -192,18 +192,14 @@ mod tests {
     fn a_data_set_has_the_fingerprint_it_always_had() {
         let data = |numbers| {
             Dataset::new(DatasetParts {
-                name: "two".into(),
-                graph: Graph::from_edges(2, &[0], &[1]).expect("a graph"),
-                features: Features::dense(2, 10, (0..20u8).map(f32::from).collect::<Vec<_>>())
-                    .expect("features"),
-                labels: vec![0, 1].into(),
-                class_names: vec!["a".into(), "b".into()],
-                feature_names: vec![],
                 numbers,
-                undeclared: vec![],
-                relation: None,
-                split: None,
-                node_ids: NodeIds::Position,
+                ..DatasetParts::of(
+                    "two",
+                    Graph::from_edges(2, &[0], &[1]).expect("a graph"),
+                    Features::dense(2, 10, (0..20u8).map(f32::from).collect::<Vec<_>>()).expect("features"),
+                    vec![0, 1],
+                    vec!["a".into(), "b".into()],
+                )
             })
             .expect("a data set")
         };

@@ -11,21 +11,11 @@ use crate::{Dataset, Ratios, Result, transform};
 /// that lose their last neighbour go, even when their class then falls below `min_count`.
 ///
 /// ```
-/// use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, prepare};
+/// use progap_graph::{Dataset, DatasetParts, Features, Graph, prepare};
 ///
-/// let raw = Dataset::new(DatasetParts {
-///     name: "raw".into(),
-///     graph: Graph::from_edges(4, &[0, 1, 2, 2], &[1, 0, 2, 3])?,
-///     features: Features::none(),
-///     labels: vec![0, 0, 0, 1].into(),
-///     class_names: vec!["common".into(), "rare".into()],
-///     feature_names: vec![],
-///     numbers: vec![],
-///     undeclared: vec![],
-///     relation: None,
-///     split: None,
-///     node_ids: NodeIds::Position,
-/// })?;
+/// let graph = Graph::from_edges(4, &[0, 1, 2, 2], &[1, 0, 2, 3])?;
+/// let classes = vec!["common".into(), "rare".into()];
+/// let raw = Dataset::new(DatasetParts::of("raw", graph, Features::none(), vec![0, 0, 0, 1], classes))?;
 /// let prepared = prepare::prepare_as_published(raw, 2, 1)?;
 /// // Node 3 has a rare class; without it and its own loop, node 2 has no edge left.
 /// assert_eq!((prepared.nodes(), prepared.graph().edges(), prepared.classes()), (2, 2, 1));
@@ -49,26 +39,20 @@ pub fn without_loops_and_isolated_nodes(frequent: Dataset) -> Result<Dataset> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DatasetParts, Features, Graph, NodeIds, Part, Split};
+    use crate::{DatasetParts, Features, Graph, Part, Split};
 
     /// A ring of `nodes` nodes with a loop at each; every tenth node has the rare class.
     fn raw(nodes: u32) -> Dataset {
         let sources: Vec<u32> = (0..nodes).flat_map(|n| [n, n, n]).collect();
         let targets: Vec<u32> =
             (0..nodes).flat_map(|n| [n, (n + 1) % nodes, (n + nodes - 1) % nodes]).collect();
-        Dataset::new(DatasetParts {
-            name: "ring".into(),
-            graph: Graph::from_edges(nodes as usize, &sources, &targets).unwrap(),
-            features: Features::none(),
-            labels: (0..nodes).map(|n| u32::from(n % 10 == 0)).collect::<Vec<_>>().into(),
-            class_names: vec!["common".into(), "rare".into()],
-            feature_names: vec![],
-            numbers: vec![],
-            undeclared: vec![],
-            relation: None,
-            split: None,
-            node_ids: NodeIds::Position,
-        })
+        Dataset::new(DatasetParts::of(
+            "ring",
+            Graph::from_edges(nodes as usize, &sources, &targets).unwrap(),
+            Features::none(),
+            (0..nodes).map(|n| u32::from(n % 10 == 0)).collect::<Vec<_>>(),
+            vec!["common".into(), "rare".into()],
+        ))
         .unwrap()
     }
 

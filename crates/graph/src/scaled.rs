@@ -233,7 +233,7 @@ mod tests {
 
     use super::*;
     use crate::scale::Preparation;
-    use crate::{Graph, NodeIds, store};
+    use crate::{Graph, store};
 
     const NODES: usize = 41;
 
@@ -249,22 +249,19 @@ mod tests {
         let number = NumberColumn::new;
         let (sources, targets): (Vec<u32>, Vec<u32>) = (1..NODES as u32).map(|node| (node, node - 1)).unzip();
         Dataset::new(DatasetParts {
-            name: "people".into(),
-            graph: Graph::from_edges(NODES, &sources, &targets).expect("a graph"),
-            features,
-            labels: (0..NODES as u32).map(|node| node % 2).collect::<Vec<u32>>().into(),
-            class_names: vec!["a".into(), "b".into()],
-            feature_names: vec![],
             numbers: vec![
                 NumberColumn { origin: Some(1e9), ..number(0) },
                 NumberColumn { missing: Some(2), ..number(1) },
                 number(3),
                 NumberColumn { bounds: Some([0.0, 100.0]), ..number(4) },
             ],
-            undeclared: vec![],
-            relation: None,
-            split: None,
-            node_ids: NodeIds::Position,
+            ..DatasetParts::of(
+                "people",
+                Graph::from_edges(NODES, &sources, &targets).expect("a graph"),
+                features,
+                (0..NODES as u32).map(|node| node % 2).collect::<Vec<u32>>(),
+                vec!["a".into(), "b".into()],
+            )
         })
         .expect("a data set")
     }

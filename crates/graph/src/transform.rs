@@ -255,25 +255,22 @@ fn merge<'a>(mut a: &'a [u32], mut b: &'a [u32]) -> impl Iterator<Item = u32> + 
 mod tests {
     use super::*;
     use crate::graph::tests::graph;
-    use crate::{Features, NodeIds, Part, Split};
+    use crate::{Features, Part, Split};
     use proptest::prelude::*;
 
     fn dataset(graph: Graph, labels: &[u32]) -> Dataset {
         let nodes = graph.nodes();
         Dataset::new(DatasetParts {
-            name: "test".into(),
-            graph,
-            features: Features::dense(nodes, 1, (0..nodes).map(|n| n as f32).collect::<Vec<_>>()).unwrap(),
-            labels: labels.to_vec().into(),
-            class_names: ["a", "b", "c"].map(String::from).to_vec(),
-            feature_names: vec![],
-            numbers: vec![],
-            undeclared: vec![],
-            relation: None,
             split: Some(Split::from_parts(
                 (0..nodes).map(|n| if n % 2 == 0 { Part::Train } else { Part::Test }),
             )),
-            node_ids: NodeIds::Position,
+            ..DatasetParts::of(
+                "test",
+                graph,
+                Features::dense(nodes, 1, (0..nodes).map(|n| n as f32).collect::<Vec<_>>()).unwrap(),
+                labels.to_vec(),
+                ["a", "b", "c"].map(String::from).to_vec(),
+            )
         })
         .unwrap()
     }

@@ -1,4 +1,4 @@
-//! Time that a charge takes as a ledger grows. Run with `cargo bench -p progap --bench ledger`.
+//! Time that a charge takes as a ledger grows. Run with `cargo bench -p progap-ledger --bench ledger`.
 
 use std::time::Instant;
 

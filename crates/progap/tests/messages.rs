@@ -7,7 +7,7 @@ use progap::method::Choice;
 use progap::settings::Messages::{self, Auto, Embeddings, Labels};
 use progap::settings::Order;
 use progap::{Level, Settings};
-use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Ratios};
+use progap_graph::{Dataset, DatasetParts, Features, Graph, Ratios};
 
 fn settings(level: Level, messages: Messages) -> Settings {
     let epsilon = (level != Level::None).then_some(8.0);
@@ -42,18 +42,15 @@ fn tastes() -> Dataset {
     }
     let row = |node: u64| if node < nodes / 2 { [class(node) as f32, 1.0] } else { [0.5, 0.0] };
     let parts = DatasetParts {
-        name: "tastes".into(),
-        graph: Graph::from_edges(nodes as usize, &sources, &targets).expect("a graph"),
-        features: Features::dense(nodes as usize, 2, (0..nodes).flat_map(row).collect::<Vec<_>>())
-            .expect("features"),
-        labels: (0..nodes).map(class).collect::<Vec<_>>().into(),
-        class_names: vec!["a".into(), "b".into()],
         feature_names: vec!["own".into(), "chooses".into()],
-        numbers: vec![],
-        undeclared: vec![],
-        relation: None,
-        node_ids: NodeIds::Position,
-        split: None,
+        ..DatasetParts::of(
+            "tastes",
+            Graph::from_edges(nodes as usize, &sources, &targets).expect("a graph"),
+            Features::dense(nodes as usize, 2, (0..nodes).flat_map(row).collect::<Vec<_>>())
+                .expect("features"),
+            (0..nodes).map(class).collect::<Vec<_>>(),
+            vec!["a".into(), "b".into()],
+        )
     };
     Dataset::new(parts).expect("a data set").or_random_split(Ratios::default(), 1).expect("a split")
 }

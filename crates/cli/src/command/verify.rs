@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use progap::release::{self, Finding, Verdict};
-use progap_export::Signed;
 use progap_export::PublicKey;
+use progap_export::Signed;
 
 use super::Outcome;
 use crate::ui;

@@ -1,7 +1,7 @@
-//! Figures as SVG or PNG.
+//! Figures as SVG.
 //!
 //! The content of a figure ([`crate::report::Plot`]) becomes a [`Picture`], a list of strokes and texts in pixels,
-//! which `svg` and `png` only copy out. So both look the same.
+//! which `svg` only copies out.
 
 mod axis;
 mod bars;
@@ -10,7 +10,6 @@ mod frame;
 mod lines;
 mod matrix;
 mod picture;
-mod png;
 mod svg;
 
 use std::io::Write;
@@ -27,21 +26,11 @@ pub const WIDE: f32 = 720.0;
 /// The width of a picture on a phone, and of a panel.
 pub const NARROW: f32 = 344.0;
 
-/// In which form a plot is written, by the name of its file.
-#[derive(Clone, Copy)]
-pub enum Format {
-    Svg,
-    Png,
-}
-
-impl Format {
-    /// The form that a file name asks for.
-    pub fn of(path: &Path) -> Result<Self, String> {
-        match path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
-            Some("svg") => Ok(Format::Svg),
-            Some("png") => Ok(Format::Png),
-            _ => Err(format!("{}: a plot is written as .svg or .png; name it so", path.display())),
-        }
+/// Refuses the name of a file that is not one of a plot.
+pub fn check_name(path: &Path) -> Result<(), String> {
+    match path.extension() {
+        Some(ending) if ending.eq_ignore_ascii_case("svg") => Ok(()),
+        _ => Err(format!("{}: a plot is written as .svg; name it so", path.display())),
     }
 }
 
@@ -61,14 +50,11 @@ pub fn draw(plot: &Plot, title: &str, width: f32) -> Picture {
 impl Picture {
     /// Writes the picture; an older file of that name stays until the new one is complete.
     pub fn write(&self, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
-        let bytes = match Format::of(path)? {
-            Format::Svg => svg::encode(self, SvgTarget::File).into_bytes(),
-            Format::Png => png::encode(self)?,
-        };
+        check_name(path)?;
         let cannot =
             |error: &dyn std::fmt::Display| format!("{}: it cannot be written: {error}", path.display());
         let mut file = progap_graph::AtomicFile::create(path).map_err(|e| cannot(&e))?;
-        file.write_all(&bytes).map_err(|e| cannot(&e))?;
+        file.write_all(svg::encode(self, SvgTarget::File).as_bytes()).map_err(|e| cannot(&e))?;
         Ok(file.commit()?)
     }
 }
@@ -175,9 +161,6 @@ mod tests {
                 }
                 let encoded = svg(&picture, SvgTarget::File);
                 assert!(!encoded.contains("NaN") && !encoded.contains("inf,"), "{encoded}");
-                let image = tiny_skia::Pixmap::decode_png(&png::encode(&picture).unwrap()).unwrap();
-                let picture::Colour(r, g, b) = Role::Text.colour();
-                assert!(image.pixels().iter().any(|p| (p.red(), p.green(), p.blue()) == (r, g, b)));
             }
         }
     }
@@ -190,6 +173,6 @@ mod tests {
         let text = svg(&draw(&Plot::Lines(plot.clone()), "", NARROW), SvgTarget::File);
         assert!(!text.contains("NaN") && !text.contains("inf"));
         plot.series.clear();
-        assert!(png::encode(&draw(&Plot::Lines(plot), "", NARROW)).is_ok());
+        assert!(svg(&draw(&Plot::Lines(plot), "", NARROW), SvgTarget::File).ends_with("</svg>\n"));
     }
 }

@@ -37,7 +37,7 @@ const TABLES: &str = "tables";
 /// The names of all figures and tables that were written.
 const LIST: &str = "files.txt";
 
-/// Writes `report.html`, `report.md`, `figures/ID.{svg,png}` and `tables/ID.{csv,md,tex}`, and says where the page is.
+/// Writes `report.html`, `report.md`, `figures/ID.svg` and `tables/ID.{csv,md,tex}`, and says where the page is.
 /// The numbers of a figure are a table of the same name.
 ///
 /// The folder is there whole or not at all. In one that is there an older report goes first, with all its figures and
@@ -58,16 +58,14 @@ fn write_into(report: &Report, folder: &Path) -> Result<(), Box<dyn std::error::
     for folder in [folder.join(FIGURES), folder.join(TABLES)] {
         std::fs::create_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
-    let figures = report.figures().flat_map(|figure| FIGURE_ENDINGS.map(|end| (FIGURES, &figure.id, end)));
+    let figures = report.figures().map(|figure| (FIGURES, &figure.id, "svg"));
     let ids = report.figures().map(|figure| &figure.id).chain(report.tables().map(|table| &table.id));
     let tables = ids.flat_map(|id| TABLE_ENDINGS.map(|end| (TABLES, id, end)));
     let names = figures.chain(tables).map(|(kind, id, end)| format!("{kind}/{id}.{end}\n"));
     write_text(&folder.join(LIST), &names.collect::<String>())?;
     for figure in report.figures() {
         let picture = plot::draw(&figure.plot, "", plot::WIDE);
-        for ending in FIGURE_ENDINGS {
-            picture.write(&folder.join(FIGURES).join(format!("{}.{ending}", figure.id)))?;
-        }
+        picture.write(&folder.join(FIGURES).join(format!("{}.svg", figure.id)))?;
         write_table(&figure.table(), folder)?;
     }
     for table in report.tables() {
@@ -77,7 +75,6 @@ fn write_into(report: &Report, folder: &Path) -> Result<(), Box<dyn std::error::
     write_text(&folder.join(PAGE), &html::render(report))
 }
 
-const FIGURE_ENDINGS: [&str; 2] = ["svg", "png"];
 const TABLE_ENDINGS: [&str; 3] = ["csv", "md", "tex"];
 
 /// Removes the page of an older report, and the figures and tables that it lists; nothing else.

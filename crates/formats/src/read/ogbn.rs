@@ -20,9 +20,7 @@ use super::labels::{self, Classes, classes_that_occur};
 use super::npy::whole;
 use crate::GraphBuilder;
 use crate::file::{self, Unpacked};
-use crate::{
-    Dataset, DatasetParts, Features, Graph, InFile, NodeIds, Place, Problem, Result, Split, room, single,
-};
+use crate::{Dataset, DatasetParts, Features, Graph, InFile, Place, Problem, Result, Split, room, single};
 
 /// The published experiments keep the classes with at least this many nodes.
 pub const MIN_CLASS_COUNT: usize = 100_000;
@@ -158,19 +156,7 @@ fn check_nodes(nodes: u64) -> Result<()> {
 }
 
 fn assemble(name: String, graph: Graph, features: Features, classes: Classes) -> Result<Dataset> {
-    Dataset::new(DatasetParts {
-        name,
-        graph,
-        features,
-        labels: classes.labels.into(),
-        class_names: classes.names,
-        feature_names: vec![],
-        numbers: vec![],
-        undeclared: vec![],
-        relation: None,
-        split: None,
-        node_ids: NodeIds::Position,
-    })
+    Dataset::new(DatasetParts::of(name, graph, features, classes.labels, classes.names))
 }
 
 fn table(folder: &Path, name: &str) -> Option<PathBuf> {

@@ -49,18 +49,6 @@ pub fn read(folder: &Path) -> Result<Dataset> {
         None => NodeIds::Position,
         Some(array) => array.vector("list of node ids", Some(nodes)).and_then(read_ids).in_file(&data)?,
     };
-    let parts = DatasetParts {
-        name: "reddit".into(),
-        graph,
-        features,
-        labels: labels.into(),
-        class_names: names,
-        feature_names: vec![],
-        numbers: vec![],
-        undeclared: vec![],
-        relation: None,
-        split: None,
-        node_ids,
-    };
+    let parts = DatasetParts { node_ids, ..DatasetParts::of("reddit", graph, features, labels, names) };
     Dataset::new(parts).in_file(&data)
 }

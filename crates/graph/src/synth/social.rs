@@ -11,7 +11,7 @@ use super::dense::DenseRows;
 use super::model::{Model, People, Tie};
 use super::random::{Purpose, Stream, exp};
 use crate::store::{self, MadeRows};
-use crate::{Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, Problem, Result, UNLABELLED, room};
+use crate::{Buffer, Dataset, DatasetParts, Features, Graph, Problem, Result, UNLABELLED, room};
 
 /// A class of nodes.
 #[derive(Debug, Clone, PartialEq)]
@@ -287,17 +287,14 @@ impl SocialNetwork {
             }
         };
         let dataset = Dataset::new(DatasetParts {
-            name: self.name.clone(),
-            graph,
-            features,
-            labels,
-            class_names: self.classes.iter().map(|class| class.name.clone()).collect(),
             feature_names,
-            numbers: vec![],
-            undeclared: vec![],
-            relation: None,
-            split: None,
-            node_ids: NodeIds::Position,
+            ..DatasetParts::of(
+                self.name.clone(),
+                graph,
+                features,
+                labels,
+                self.classes.iter().map(|class| class.name.clone()).collect(),
+            )
         })?;
         Ok((dataset, classes))
     }

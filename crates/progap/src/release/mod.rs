@@ -40,9 +40,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use progap_formats::read::table::Schema;
-use progap_graph::{
-    Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, Part, Scaled, UNLABELLED, store,
-};
+use progap_graph::{Buffer, Dataset, DatasetParts, Features, Graph, Part, Scaled, UNLABELLED, store};
 
 pub use config::Config;
 #[doc(hidden)]
@@ -179,19 +177,8 @@ fn no_classes(dataset: &Dataset) -> Buffer<u32> {
 
 /// A data set of a graph and nothing else.
 pub(crate) fn bare(graph: Graph) -> Result<Dataset> {
-    Ok(Dataset::new(DatasetParts {
-        name: "graph".into(),
-        features: Features::none(),
-        labels: vec![0; graph.nodes()].into(),
-        class_names: vec!["none".into()],
-        feature_names: vec![],
-        numbers: vec![],
-        undeclared: vec![],
-        relation: None,
-        split: None,
-        node_ids: NodeIds::Position,
-        graph,
-    })?)
+    let labels = vec![0; graph.nodes()];
+    Ok(Dataset::new(DatasetParts::of("graph", graph, Features::none(), labels, vec!["none".into()]))?)
 }
 
 impl Release {

@@ -16,7 +16,7 @@ use progap_privacy::calibrate::Target;
 
 use super::Outcome;
 use crate::flags::{Given, Preset};
-use crate::plot::Format;
+use crate::plot;
 use crate::ui;
 use question::{Planned, Question};
 
@@ -83,7 +83,7 @@ pub struct Account {
     #[arg(long, value_name = "NAME",
           value_parser = PossibleValuesParser::new(names_of_accountants()))]
     accountant: Option<String>,
-    /// Draw epsilon against delta, as .svg or .png
+    /// Draw epsilon against delta, as .svg
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Print one JSON object instead of a table
@@ -99,7 +99,7 @@ impl Account {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         if let Some(path) = &self.plot {
-            Format::of(path)?;
+            plot::check_name(path)?;
         }
         let question = self.question()?;
         let accountant = match &self.accountant {
