@@ -72,8 +72,24 @@ pub(super) fn audit(target: &AuditTarget<'_>) -> Result<Option<Trial>> {
     let coins = toss(&mut fresh(), canaries.unwrap_or(CANARIES).clamp(2, CANARIES))?;
     let mut ask = |data| Ok(open(data, settings, plan, fresh())?.ask(ValueSpreads)?.0);
     let evidence = experiment(coins, &mut ask)?;
-    let mut claim = PublicFacts::EXAMPLE;
-    (claim.train_nodes, claim.nodes, claim.columns, claim.classes) = (500, 500, 2, 1);
+    let claim = Claim::of(&Event::gaussian(sigma, sensitivity)?, plan.delta)?;
+    Ok(Some(Trial { what: "a record through the counts of values".into(), evidence, claim }))
+}
+
+#[cfg(test)]
+mod tests {
+    use progap_privacy::noise::Randomness;
+
+    use super::*;
+    use crate::evidence::{Finding, evaluate};
+    use progap::plan::{Plan, PublicFacts};
+    use progap::settings::{Level, MethodKind, Scaling, Settings};
+
+    fn sizes() -> PublicFacts {
+        let mut sizes = PublicFacts::EXAMPLE;
+        (sizes.train_nodes, sizes.nodes, sizes.columns, sizes.classes) = (500, 500, 2, 1);
+        sizes
+    }
 
     /// Honest counts pass, close to the claim; with less noise, or with noise for one of the two bins of a record, they
     /// do not.
@@ -84,7 +100,7 @@ pub(super) fn audit(target: &AuditTarget<'_>) -> Result<Option<Trial>> {
             batch_size: 100,
             ..Settings::of(MethodKind::Mlp, Level::Node)
         };
-        let planned = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
+        let planned = Plan::new(&settings.checked().expect("settings"), sizes()).expect("a plan");
         let Some(Event::Gaussian { sigma, .. }) =
             planned.queries.get(COLUMN_COUNTS).map(|query| query.event.clone())
         else {

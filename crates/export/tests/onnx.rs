@@ -39,7 +39,7 @@ fn write(folder: &Path, name: &str, values: &[f32]) {
 fn difference(release: &Release, python: &std::ffi::OsStr) -> Option<f64> {
     let place = tempfile::tempdir().expect("a folder");
     let at = place.path();
-    package(&release, Form::Onnx, &at.join("model.onnx")).expect("an ONNX file");
+    package(release, Form::Onnx, &at.join("model.onnx")).expect("an ONNX file");
     let nodes = release.nodes();
     let columns = nodes.features().columns();
     let mut inputs = serde_json::json!({ "features": columns });
