@@ -534,10 +534,10 @@ fn addressed_sums_and_tables_pass_and_planted_faults_are_found() {
     let claimed = (settings.clone(), honest.clone());
     assert!(refuted(&audit_aggregates(&claimed, (&settings, &weak), 20_000, 6)));
     for kind in TableKind::ALL {
-        let tables = Tables::new(10_000);
+        let tables = Tables::new(20_000);
         let claim = kind.claim(&honest).expect("a claim").expect("it is asked for");
         let audit = |mechanism: &mut dyn FnMut(Dataset) -> progap::Result<Table>| {
-            let coins = coins(10_000);
+            let coins = coins(20_000);
             let evidence = tables.experiment(coins, mechanism).expect("answers");
             refuted(
                 &evaluate(&[Trial { what: "a table".into(), evidence, claim }], CONFIDENCE)

@@ -272,7 +272,8 @@ fn the_noise_is_that_of_training_for_every_method() {
                 let delta = entry.method.has_delta().then_some(1e-6);
                 let usual = Settings { delta, undirected, ..Settings::of(entry.method, level) };
                 let node = level == Level::Node;
-                let usual = if node { Settings { batch_size: 300, epochs: 4, ..usual } } else { usual };
+                let batches = node && usual.without_effect("epochs").is_none();
+                let usual = if batches { Settings { batch_size: 300, epochs: 4, ..usual } } else { usual };
                 let sizes = PublicFacts::stated([(Size::TrainNodes, if node { 9000 } else { 0 })]);
                 let plan = Plan::new(&usual.checked().expect("settings"), sizes).expect("a plan");
                 let mut flags = format!("--method {} --level {level}", entry.method);
@@ -282,7 +283,11 @@ fn the_noise_is_that_of_training_for_every_method() {
                     flags += &format!(" --depth {}", usual.depth);
                 }
                 flags += &delta.map_or(String::new(), |delta| format!(" --delta {delta}"));
-                flags += if node { " --train-nodes 9000 --batch-size 300 --epochs 4" } else { "" };
+                flags += if node { " --train-nodes 9000" } else { "" };
+                flags += if batches { " --batch-size 300 --epochs 4" } else { "" };
+                if usual.weighs_receivers() {
+                    flags += &format!(" --feature-learning {}", usual.feature_learning);
+                }
                 let answer = json(&format!("{flags} --epsilon {}", usual.epsilon.expect("a budget")), "");
                 let what = format!("{flags}: {answer}");
                 assert_eq!(number(&answer["epsilon"]), plan.epsilon, "{what}");
@@ -388,7 +393,9 @@ fn a_trained_run_has_the_noise_that_was_accounted_for() {
         for &level in entry.levels.iter().filter(|&&level| level != Level::None) {
             let mut flags = vec![("method", method), ("level", level.name()), ("epsilon", "4")];
             flags.extend(has_delta.then_some(("delta", "1e-5")));
-            if level == Level::Node {
+            if Settings::of(entry.method, level).weighs_receivers() {
+                flags.push(("feature_learning", "table"));
+            } else if level == Level::Node {
                 flags.extend([("epochs", "2"), ("batch_size", "30")]);
             }
             trained_and_accounted(&data, &flags, false);

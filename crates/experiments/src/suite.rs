@@ -174,8 +174,8 @@ mod tests {
         let count = |name| Experiment::new(name, &options(Tuning::None)).expect("an experiment").cells.len();
         let levels: usize = progap::method::catalogue::methods().map(|entry| entry.levels.len()).sum();
         assert_eq!(count(Name::Table2), levels);
-        // Dotted, the first method of each level without privacy.
-        assert_eq!(count(Name::Tradeoff), 4 * 5 + 4 * 5 + 2);
+        // Dotted, the first method of the levels without privacy: it is the same.
+        assert_eq!(count(Name::Tradeoff), 4 * 5 + 4 * 5 + 1);
         assert_eq!(count(Name::Depth), 2 * 3 * 5);
         assert_eq!(count(Name::Convergence), 2);
         assert_eq!(count(Name::Layerwise), 3 * 2);
@@ -222,6 +222,7 @@ mod tests {
                 format!("edge progap-labels {share} default"),
                 format!("edge progap {share} paper"),
                 format!("edge mlp {share} default"),
+                format!("node progap-views {share} default"),
                 format!("node progap-labels {share} default"),
                 format!("node progap {share} paper"),
                 format!("node mlp {share} default"),

@@ -13,7 +13,7 @@
 //! | `chameleon-filtered`, `squirrel-filtered` | the same, pages of an encyclopaedia |
 //!
 //! ```
-//! use progap_graph::named;
+//! use progap_formats::named;
 //!
 //! let entry = named::find("fb:Berkeley13")?;
 //! assert_eq!(entry.files[0].path.to_str(), Some("facebook100/Berkeley13.mat"));

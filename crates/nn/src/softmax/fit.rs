@@ -71,6 +71,16 @@ impl Design {
         self.fit_together(task, start, None)
     }
 
+    /// Where a fit can start that is not to start at the centre of its penalty: weights of the linear layer, columns x
+    /// classes.
+    ///
+    /// # Errors
+    /// Weights of another length; a task that does not fit the rows.
+    pub fn start_at(&self, task: &Task<'_>, linear: &[f32]) -> Result<Start> {
+        check_length("list of weights", linear.len(), self.columns() * task.classes)?;
+        Ok(Start(Problem::new(self, task)?.initial(linear)))
+    }
+
     /// As [`Design::fit`], by several processes that all have these rows and this task: each works on its part of the
     /// chunks, and all of them fold the sums of all chunks in one order, so that the model has the bits of one process.
     ///
@@ -89,7 +99,7 @@ impl Design {
                 check_length("list of initial values", start.0.len(), problem.parameter_count())?;
                 start.0.clone()
             }
-            None => problem.initial(task.seed),
+            None => problem.initial(task.towards),
         };
         let mut lost = None;
         let value = |at: &[f64], gradient: &mut [f64]| match &lost {
@@ -180,16 +190,16 @@ impl<'a> Problem<'a> {
         Parts { linear, inner, inner_bias, outer, bias }
     }
 
-    /// The penalty's centre for the linear layer; a hidden layer that says next to nothing.
-    fn initial(&self, seed: u64) -> Vec<f64> {
+    /// These weights for the linear layer; a hidden layer that says next to nothing.
+    fn initial(&self, linear: &[f32]) -> Vec<f64> {
         let (columns, hidden, classes) = (self.columns, self.task.hidden, self.task.classes);
         let mut start = vec![0.0; self.parameter_count()];
-        for (row, centre) in self.task.towards.chunks_exact(classes.max(1)).enumerate() {
-            for (to, &from) in start[row * self.padded..].iter_mut().zip(centre) {
+        for (row, weights) in linear.chunks_exact(classes.max(1)).enumerate() {
+            for (to, &from) in start[row * self.padded..].iter_mut().zip(weights) {
                 *to = f64::from(from);
             }
         }
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.task.seed);
         let mut uniform = || (rng.next_u64() >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
         let inner = columns * self.padded;
         let outer = inner + (columns + 1) * self.hidden;

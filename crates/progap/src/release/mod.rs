@@ -155,7 +155,8 @@ pub(crate) fn write(folder: &Path, content: &Content<'_>) -> Result<()> {
         store::write_scaled(&rows, &folder.join(NODES))?;
     }
     predictor.write(folder)?;
-    files::write_json(&folder.join(SCHEMA), &Schema::of(dataset.rest())?)?;
+    let schema = if node_level { Schema::of_private_rows } else { Schema::of };
+    files::write_json(&folder.join(SCHEMA), &schema(dataset.rest())?)?;
     let text = toml::to_string(config).in_file(&folder.join(CONFIG))?;
     files::write(&folder.join(CONFIG), text.as_bytes())?;
     files::write_json(&folder.join(STATEMENT), statement)?;

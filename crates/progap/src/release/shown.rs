@@ -37,7 +37,10 @@ impl Release {
         let prepared = dataset.clone().prepared(self.settings()?.preparation())?;
         match (prepared.numbers().iter().all(|number| number.map.is_some()), &self.schema) {
             (true, _) => Ok(prepared),
-            (false, Some(schema)) => Ok(prepared.prepared_as(schema.numbers())?),
+            (false, Some(schema)) => {
+                let numbers = schema.mapped(prepared.numbers());
+                Ok(prepared.prepared_as(&numbers)?)
+            }
             (false, None) => Err(Error::unsuitable(
                 "the maps of number columns are in schema.json, which this release does not have: train it again",
             )),

@@ -12,7 +12,7 @@ const PULL: f64 = 20.0;
 const PULL_OF_NOISE: f64 = 1e4;
 /// Steps of the search for the strength of the simple weights, and of the fit.
 const STRENGTH_STEPS: usize = 40;
-const STEPS: usize = 80;
+const STEPS: usize = 200;
 /// Rows by which the strength is searched.
 const MOST_ROWS: usize = 1 << 14;
 /// Simple weights are never stronger.
@@ -67,11 +67,13 @@ pub(super) fn learn(known: &ReleasedTable<'_>) -> Result<Learnt> {
         sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += f64::from(*value));
     }
     let mut towards = vec![0f32; width * classes];
+    let mut start = towards.clone();
     for column in 0..width {
         for class in 0..classes {
             let beyond = known.table[class * width + column] * sampled - shares[class] * sums[column];
-            let centre = strength * simple(column % classes, class, width, classes) + beyond / pull;
-            towards[column * classes + class] = centre as f32;
+            let simple = strength * simple(column % classes, class, width, classes);
+            start[column * classes + class] = simple as f32;
+            towards[column * classes + class] = (simple + beyond / pull) as f32;
         }
     }
     let targets: Vec<f32> = (0..rows).flat_map(|_| shares.iter().map(|&share| share as f32)).collect();
@@ -88,7 +90,9 @@ pub(super) fn learn(known: &ReleasedTable<'_>) -> Result<Learnt> {
         tolerance: 1e-7,
         seed: 0,
     };
-    let (softmax, _) = Design::new(&inputs, &everyone)?.fit(&task, None)?;
+    // The centre lies far away where there is little noise.
+    let design = Design::new(&inputs, &everyone)?;
+    let (softmax, _) = design.fit(&task, Some(&design.start_at(&task, &start)?))?;
     Ok(Learnt { softmax, log_prior: shares.iter().map(|share| share.ln() as f32).collect() })
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::read::columns::DateOrder;
 use crate::read::table::category::OTHER;
+use crate::scale::Map;
 use crate::{Dataset, Error, NumberColumn, Problem, Result, scale};
 
 /// The version of the form in which a schema is written.
@@ -33,6 +34,10 @@ struct Written {
     features: Vec<String>,
     /// Those that hold numbers in a unit of their own, with the maps that bring these to scale.
     numbers: Vec<NumberColumn>,
+    /// The map of all other columns of numbers, where rows are private: which of them hold anything but 0 and 1, which
+    /// it leaves as they are, is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    others: Option<Map>,
 }
 
 /// A column of a table, as it was in training.
@@ -48,8 +53,10 @@ pub(super) enum Kind {
     /// Numbers, dates or truth values.
     Number {
         feature: u32,
-        /// Its scale, and how its dates are written; none where it holds 0 and 1 alone.
+        /// Its scale, and how its dates are written; none where it holds 0 and 1 alone, or that is not told.
         number: Option<NumberColumn>,
+        /// Its map where that is not told.
+        other: Option<Map>,
         /// The feature that says where values are missing.
         missing: Option<u32>,
     },
@@ -80,7 +87,21 @@ impl Schema {
                 .iter()
                 .map(|number| NumberColumn { origin: None, ..number.clone() })
                 .collect(),
+            others: None,
         })
+    }
+
+    /// The schema of a data set whose rows are private: the same for all rows of which the same is declared, or has
+    /// left the vault.
+    ///
+    /// # Errors
+    /// As [`Schema::of`].
+    pub fn of_private_rows(like: &Dataset) -> Result<Schema> {
+        let mut written = Schema::of(like)?.written;
+        let is_told = |number: &NumberColumn| number.map != Some(Map::SignedLog) || number.date.is_some();
+        written.numbers.retain(is_told);
+        written.others = Some(Map::SignedLog);
+        Schema::try_from(written)
     }
 
     /// The columns of the table; none where the features have no names.
@@ -103,9 +124,20 @@ impl Schema {
         self.written.width
     }
 
-    /// The features that hold numbers in a unit of their own.
+    /// The features that hold numbers in a unit of their own, as far as that is told.
     pub fn numbers(&self) -> &[NumberColumn] {
         &self.written.numbers
+    }
+
+    /// Number columns with the maps that this schema has for them.
+    pub fn mapped(&self, numbers: &[NumberColumn]) -> Vec<NumberColumn> {
+        let known =
+            |column: u32| self.written.numbers.binary_search_by_key(&column, |number| number.column).ok();
+        let mapped = numbers.iter().map(|number| match known(number.column) {
+            Some(at) => self.written.numbers[at].clone(),
+            None => NumberColumn { map: self.written.others, ..number.clone() },
+        });
+        mapped.collect()
     }
 }
 
@@ -132,7 +164,7 @@ impl TryFrom<Written> for Schema {
             return invalid("its classes and features do not fit together: it was damaged or changed".into());
         }
         scale::check(&written.numbers, written.width)?;
-        let columns = columns(&written.features, &written.numbers);
+        let columns = columns(&written.features, &written.numbers, written.others);
         Ok(Schema { written, columns })
     }
 }
@@ -150,7 +182,7 @@ impl Column {
 }
 
 /// All columns of the table whose features have these names.
-fn columns(names: &[String], numbers: &[NumberColumn]) -> Vec<Column> {
+fn columns(names: &[String], numbers: &[NumberColumn], others: Option<Map>) -> Vec<Column> {
     let positions: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
     let number = |at: usize| {
         let found = numbers.binary_search_by_key(&at, |number| number.column as usize);
@@ -194,7 +226,7 @@ fn columns(names: &[String], numbers: &[NumberColumn]) -> Vec<Column> {
             }
             (number, ..) => {
                 let missing = indicator(name, at).map(|missing| missing as u32);
-                let kind = Kind::Number { feature, number: number.cloned(), missing };
+                let kind = Kind::Number { feature, number: number.cloned(), other: others, missing };
                 columns.push(Column { name: name.clone(), kind });
             }
         }

@@ -209,12 +209,12 @@ impl<'k> Sheet<'k> {
 /// What a cell stands for, or why it stands for nothing.
 fn understood(column: &Column, cell: Cell<'_>, decimal_comma: bool) -> std::result::Result<Value, String> {
     match &column.kind {
-        Kind::Number { number, .. } => {
+        Kind::Number { number, other, .. } => {
             let value = match (column.kind.date(), cell) {
                 (Some(order), Cell::Untyped(text) | Cell::Text(text)) => date_in(text, order)?,
                 _ => number_in(cell, decimal_comma, number.is_none())?,
             };
-            let map = number.as_ref().and_then(|number| number.map);
+            let map = number.as_ref().map_or(*other, |number| number.map);
             Ok(value.map_or(Value::Missing, |value| {
                 Value::Number(map.map_or(value as f32, |map| map.apply(value)))
             }))
