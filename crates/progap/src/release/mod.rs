@@ -18,8 +18,8 @@
 //! | `manifest.sig`, `signer.pub` | only in a signed export: the signature of the manifest, and the public key it is checked with |
 //!
 //! Everything outside `private/` is a function of public inputs and noisy answers alone
-//! (docs/proofs/nothing-else-leaves.md). A folder that still holds the files of a run is not a release, and is not
-//! opened as one.
+//! ([proof](progap_privacy::proofs::nothing_else_leaves)). A folder that still holds the files of a run is not a
+//! release, and is not opened as one.
 
 mod config;
 mod export;

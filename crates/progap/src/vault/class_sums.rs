@@ -46,7 +46,7 @@ pub struct NoisyClassSums {
 /// table by one row, in one class. In integers: the row with its constant becomes `z` with `|z| <= S` by integer
 /// arithmetic ([`Quantiser`]), as a function of this record alone, and the table has sensitivity `S` in L2 norm,
 /// exactly. The result is post-processing of the Gaussian mechanism with sensitivity 1 and the noise of the plan's
-/// query (docs/proofs/addressed-sums.md#class-sums).
+/// query ([proof](progap_privacy::proofs::addressed_sums#class-sums)).
 #[derive(Debug, Clone, Copy)]
 pub struct ClassSums;
 

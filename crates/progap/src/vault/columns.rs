@@ -79,7 +79,7 @@ pub(crate) fn check_column_noise(plan: &Plan, columns: usize) -> Result<()> {
 /// adding or removing a record moves `2 c` counts by one at most: by `sqrt(2 c)` in L2 norm, times an integer scale
 /// exactly. The noise has `sqrt(2 c)` times the deviation of the plan's query, rounded up, and each round is
 /// post-processing of the Gaussian mechanism with sensitivity 1 and the noise of the plan's query. The bins of the
-/// second round follow from the answers of the first (docs/proofs/columns.md).
+/// second round follow from the answers of the first ([proof](progap_privacy::proofs::columns)).
 #[derive(Debug, Clone, Copy)]
 pub struct ValueSpreads;
 

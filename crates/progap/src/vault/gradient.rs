@@ -24,7 +24,7 @@ pub(crate) fn gradient_sum(event: Event) -> Query {
 /// # Proof definition
 /// For every network without batch normalisation, and aggregates that left this vault before, the result is
 /// post-processing of a Poisson-sampled Gaussian mechanism with the multiplier of the plan's query, with respect to
-/// the record of a node (docs/proofs/gradient-sums.md).
+/// the record of a node ([proof](progap_privacy::proofs::gradient_sums)).
 #[derive(Debug, Clone, Copy)]
 pub struct Gradient<'a> {
     /// The name of its batch and its noise, which no other query has.
