@@ -86,8 +86,15 @@ fn flag(setting: &'static Declaration) -> Arg {
     let about = setting.about;
     let mut arg = Arg::new(setting.name)
         .long(setting.name.replace('_', "-"))
-        .value_name(setting.name.to_uppercase())
-        .help(short_help(setting))
+        .value_name(match setting.kind {
+            Kind::Whole => "N",
+            Kind::Number => "X",
+            Kind::Switch | Kind::Choice(_) => "NAME",
+        })
+        .help(match setting.kind {
+            Kind::Switch => setting.help.to_string(),
+            _ => format!("{} [default: {}]", setting.help, setting.defaults()),
+        })
         .long_help(help(setting))
         .help_heading(heading(setting));
     if let Some(short) = about.short {
@@ -125,23 +132,6 @@ fn help(setting: &Declaration) -> String {
             format!("{what} [default: {}; may follow from public sizes]", setting.defaults())
         }
         _ => format!("{what} [default: {}]", setting.defaults()),
-    }
-}
-
-/// The longest line of `-h` beside the name of a flag.
-const MAX_SHORT_HELP: usize = 100;
-
-/// The first clause of what [`help`] says, with the default where it fits into the line.
-fn short_help(setting: &Declaration) -> String {
-    let whole = setting.help;
-    let end = ["; ", ": ", " ("].iter().filter_map(|mark| whole.find(mark)).min().unwrap_or(whole.len());
-    let clause = if whole.len() <= MAX_SHORT_HELP { whole } else { &whole[..end] };
-    match setting.kind {
-        Kind::Switch => clause.into(),
-        _ => {
-            let with_default = format!("{clause} [default: {}]", setting.defaults());
-            if with_default.len() <= MAX_SHORT_HELP { with_default } else { clause.into() }
-        }
     }
 }
 

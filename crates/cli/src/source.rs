@@ -27,8 +27,8 @@ const DEFAULT_FOLDER: &str = "data";
 /// The folder that holds downloaded data sets.
 #[derive(Args, Clone, Serialize, Deserialize)]
 pub struct DataFolder {
-    /// Folder that holds downloaded data sets (for example one with facebook100/Berkeley13.mat)
-    #[arg(long, env = "PROGAP_DATA", value_name = "DIR", default_value = DEFAULT_FOLDER)]
+    /// Folder of downloaded data sets (for example one with facebook100/Berkeley13.mat)
+    #[arg(long, env = "PROGAP_DATA", value_name = "DIR", default_value = DEFAULT_FOLDER, help_heading = "Data")]
     pub data_dir: PathBuf,
 }
 
@@ -40,19 +40,19 @@ pub struct DataSource {
     #[arg(default_value = "demo")]
     dataset: String,
     /// The edge table that goes with a node table
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     edges: Option<PathBuf>,
     /// The file of labels that goes with an edge list: an id and a label in each line
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     labels: Option<PathBuf>,
-    /// Whether the first line of an edge list, or of its file of labels, is a header [default: as it looks]
-    #[arg(long, value_name = "YES|NO", value_parser = parse_yes_no)]
+    /// Whether an edge list, or its file of labels, begins with a header [default: as it looks]
+    #[arg(long, value_name = "YES|NO", value_parser = parse_yes_no, help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     header: Option<bool>,
     /// Encoding of files of text: utf-8, latin-1 or utf-16 [default: utf-8]
-    #[arg(long, value_name = "NAME", value_parser = parse_encoding)]
+    #[arg(long, value_name = "NAME", value_parser = parse_encoding, help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     encoding: Option<String>,
     #[command(flatten)]
@@ -67,7 +67,7 @@ pub struct DataSource {
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
-    /// Column of the node table that holds train, val or test [default: split, where there is one]
+    /// Column of the node table that holds train, val or test [default: split]
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     split: Option<String>,
@@ -102,24 +102,24 @@ pub struct DataSource {
     /// undirected edges.
     #[arg(long, conflicts_with = "symmetrise", help_heading = "Data")]
     undirected: bool,
-    /// Add the edge back to every edge that has none; edge level then protects undirected edges
+    /// Add the reverse edge wherever it is missing; edge level then protects undirected edges
     #[arg(long, help_heading = "Data")]
     symmetrise: bool,
-    /// What an edge stands for, such as payment: statement, report and export name it so
+    /// What an edge stands for, such as payment: used in statement, report and export
     #[arg(long, value_name = "NAME", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     relation: Option<String>,
-    /// Seed of the split and, in training, of the noise: such a release is not private
+    /// Seed of the split and of the noise, for experiments: such a release is not private
     ///
-    /// For experiments. The split of data that has one stays.
+    /// The split of data that has one stays.
     #[arg(long, help_heading = "Data")]
     #[serde(skip)]
     seed: Option<u64>,
-    /// Seed of the random split alone: repeated runs then have the same split [default: that of --seed]
+    /// Seed of the random split alone: repeated runs then share one [default: that of --seed]
     #[arg(long, value_name = "SEED", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     split_seed: Option<u64>,
-    /// Shares of validation and test nodes of a random split [default: 0.10,0.15]
+    /// Shares of validation and test nodes in a random split [default: 0.10,0.15]
     #[arg(long, value_name = "VAL,TEST", value_parser = parse_ratios, help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     ratios: Option<Ratios>,

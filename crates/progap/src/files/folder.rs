@@ -18,7 +18,7 @@ use crate::{Error, Result, files, memory};
 /// The most bytes of a file of settings, statements or names: far more than any has.
 pub const SMALL: u64 = 1 << 20;
 /// The most entries of a folder that are looked at, and how deep they may lie.
-const MOST_ENTRIES: usize = 1000;
+const MAX_ENTRIES: usize = 1000;
 const DEEPEST: usize = 3;
 
 /// The kind of an entry in a folder.
@@ -192,9 +192,9 @@ impl Folder {
             for entry in std::fs::read_dir(&next).in_file(&next)? {
                 let entry = entry.in_file(&next)?;
                 entries += 1;
-                if entries > MOST_ENTRIES {
+                if entries > MAX_ENTRIES {
                     let problem = format!(
-                        "more than {MOST_ENTRIES} files and folders are in it, and no release or run has so many: do not trust it"
+                        "more than {MAX_ENTRIES} files and folders are in it, and no release or run has so many: do not trust it"
                     );
                     return Err(Error::file(&self.root, problem));
                 }

@@ -29,12 +29,12 @@ mod traffic;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub(crate) use ahead::Ahead;
+pub(crate) use ahead::Prefetch;
 pub(crate) use data::RankData;
-pub(crate) use held::{HeldPart, look_at_edges};
+pub(crate) use held::{Partition, look_at_edges};
 pub use open::open;
-use rows::Arrived;
-pub(crate) use rows::{Cut, Travelled, packed_order};
+use rows::ReceivedRows;
+pub(crate) use rows::{Cut, GatheredBatch, packed_order};
 pub(crate) use store::{PieceStore, SharedObserver, SharedStore};
 pub use threads::on_threads;
 pub use traffic::{Moment, Sent, Traffic};

@@ -24,10 +24,10 @@
 mod config;
 mod export;
 mod guarantee;
-mod later;
 mod manifest;
 mod metrics;
 pub mod order;
+mod predict_new;
 mod selection;
 mod shown;
 mod statement;
@@ -49,8 +49,8 @@ pub use export::{
     Date, Export, Exported, PAGE, PageMaker, SIGNATURE, SIGNER, Signs, export, missing_for_predictions,
 };
 pub use guarantee::Guarantee;
-pub use later::RowPredictions;
 pub use metrics::Metrics;
+pub use predict_new::RowPredictions;
 pub use selection::SelectionRule;
 #[doc(hidden)]
 pub use statement::COST_FILE;
