@@ -68,7 +68,7 @@ TABLES = {
             row("none", "--level", "none"),
             row("edge", "--level", "edge"),
             row("node", "--level", "node"),
-            row("edge, as published, depth 5", "--preset", "paper", "--level", "edge", "--depth", "5"),
+            row("edge; as published; depth 5", "--preset", "paper", "--level", "edge", "--depth", "5"),
         ],
     ),
 }
@@ -111,9 +111,9 @@ def percent(share):
 
 
 def build_of(asked):
-    """The version of the command, and the commit that is checked out."""
+    """The version of the command, and the commit that it was built from, if that is what is checked out."""
     version = run(asked, ["--version"]).split()[-1]
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
     return f"{version} ({commit.stdout.strip() or 'no commit'})"
 
 

@@ -122,7 +122,8 @@ fn units(dataset: &Dataset, settings: &Settings, given: &[&str], remarks: &mut V
             let published = settings.delta_rule == DeltaRule::Published;
             let why = if published { ", as published," } else { "" };
             let text = format!(
-                "every edge has an edge back, but one direction{why} counts as a record: an undirected edge is protected \
+                "every edge has an edge back, but one direction{why} counts as a record: an undirected edge is \
+                 protected \
                  less than epsilon says"
             );
             let asked = if published { Remedy::Drop("preset") } else { Remedy::Drop("directed") };
@@ -131,7 +132,8 @@ fn units(dataset: &Dataset, settings: &Settings, given: &[&str], remarks: &mut V
         Level::Node if symmetric => remarks.push(note(
             "reverse-edge-remains",
             "every edge has an edge back: a person's record holds the edges from that person; the other side of each \
-             undirected edge is in the neighbour's record, and still shows that they are neighbours when the person's own record is \
+             undirected edge is in the neighbour's record, and still shows that they are neighbours when the \
+             person's own record is \
              left out"
                 .into(),
         )),
@@ -206,7 +208,8 @@ fn id_order_leak(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remar
     let Some(found) = order::telling(dataset, settings) else { return };
     remarks.push(match dataset.node_ids() {
         NodeIds::Text { .. } => warning("id-order-leak", format!(
-            "ids are public, and nodes in their order tell edges ({found}): give ids that do not follow edges, such as pseudonyms"
+            "ids are public, and nodes in their order tell edges ({found}): give ids that do not follow edges, such \
+             as pseudonyms"
         )),
         NodeIds::Position | NodeIds::Integers(_) => {
             let refusal = order::refusal(&found);

@@ -173,7 +173,8 @@ fn train_on_ranks(train: command::train::Train) -> command::Outcome {
 fn train_on_ranks(train: command::train::Train) -> command::Outcome {
     match launch::ranks() {
         Some(ranks) if ranks > 1 => Err(format!(
-            "this is one of {ranks} ranks, and this build of progap trains on one machine: build it with `cargo build --release \
+            "this is one of {ranks} ranks, and this build of progap trains on one machine: build it with `cargo \
+             build --release \
              --features mpi`"
         )
         .into()),

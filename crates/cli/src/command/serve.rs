@@ -25,7 +25,8 @@ Examples:
 A release is served once its checksums and its guarantee were verified. A folder, or link, that leads to another \
 version later is opened and verified again; one that must not be trusted is refused, and the old one stays. At edge \
 level the folder private/ is never opened. At node level a prediction about a node goes to the owner of its record \
-alone, who shows a token of that node, or comes through a proxy that says whose request it is; all others are refused.")]
+alone, who shows a token of that node, or comes through a proxy that says whose request it is; all others are \
+refused.")]
 pub struct Serve {
     /// The folders of releases, each perhaps with the name of its model before it
     #[arg(required = true, value_name = "[NAME=]RELEASE")]

@@ -147,7 +147,8 @@ impl Model {
         let there: usize = tensors.under(prefix).map(|tensor| tensor.values.len()).sum();
         if shape.parameter_count()? > there {
             return Err(Error::unsuitable(format!(
-                "the file of the model holds {there} numbers, fewer than a model of its shape has: it was damaged or changed"
+                "the file of the model holds {there} numbers, fewer than a model of its shape has: it was damaged or \
+                 changed"
             )));
         }
         match shape {

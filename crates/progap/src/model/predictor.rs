@@ -359,7 +359,8 @@ fn branches<'a>(link: &Link, aggregates: &'a Aggregates, given: &'a [Given]) -> 
         match reads {
             Reads::Aggregate(index) => aggregates.get(index).ok_or_else(|| {
                 Error::unsuitable(
-                    "what the model reads of a node's senders (private/aggregates-1.npy) was taken out of this release: \
+                    "what the model reads of a node's senders (private/aggregates-1.npy) was taken out of this \
+                     release: \
                      predictions need it",
                 )
             }),

@@ -160,7 +160,8 @@ pub fn caution(settings: &Settings, sizes: PublicFacts) -> Option<String> {
         _ => "",
     };
     Some(format!(
-        "delta {delta:e} is {how} one over the number of {what}{why}: a guarantee that fails for one record in so many is \
+        "delta {delta:e} is {how} one over the number of {what}{why}: a guarantee that fails for one record in so \
+         many is \
          weak; {usual:e} is the usual one"
     ))
 }

@@ -180,7 +180,8 @@ impl Ranks {
             let what =
                 differs.and_then(|at| about.get(at)).map_or("version of the program", |(what, _)| what);
             return Err(Error::rank(format!(
-                "rank {rank} does not have the same {what} as rank 0: start all ranks with the same program, the same settings and the same data"
+                "rank {rank} does not have the same {what} as rank 0: start all ranks with the same program, the \
+                 same settings and the same data"
             )));
         }
         Ok(())

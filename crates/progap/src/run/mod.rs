@@ -188,7 +188,8 @@ fn prepare_with(
                 .get(column)
                 .map_or_else(|| column.to_string(), |name| format!("{name:?}"));
             return Err(Error::unsuitable(format!(
-                "node {:?} has {value:e} in feature column {name}; values beyond {LARGEST_FEATURE:e} cannot be trained on: scale \
+                "node {:?} has {value:e} in feature column {name}; values beyond {LARGEST_FEATURE:e} cannot be \
+                 trained on: scale \
                  the column",
                 dataset.node_ids().name(rows.first + row)
             )));

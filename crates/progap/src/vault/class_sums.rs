@@ -20,7 +20,8 @@ pub(crate) const CONSTANT: f64 = 0.3;
 pub(crate) fn class_sum(noise: f64) -> Result<Query> {
     Ok(Query::new(
         CLASS_SUMS,
-        "sums over the training nodes of each class of their feature rows, brought to norm one beside a constant, with noise",
+        "sums over the training nodes of each class of their feature rows, brought to norm one beside a constant, \
+         with noise",
         Event::gaussian(noise, 1.0)?,
     ))
 }

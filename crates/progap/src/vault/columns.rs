@@ -39,7 +39,8 @@ pub(crate) fn asks_for_columns(settings: &Settings) -> bool {
 /// The query with noise as large as [`NOISE`] times its sensitivity. Counts are divided by the root of how many of them
 /// a record is in, so that the sensitivity is one, whatever the number of columns.
 pub(crate) fn column_count() -> Result<Query> {
-    let purpose = "values of number columns and their differences, counted with noise; over the root of how often a record is counted";
+    let purpose = "values of number columns and their differences, counted with noise; over the root of how often a \
+        record is counted";
     Ok(Query::new(COLUMN_COUNTS, purpose, Event::gaussian(NOISE, 1.0)?))
 }
 
