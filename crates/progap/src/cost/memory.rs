@@ -79,7 +79,7 @@ pub(crate) fn check_run(dataset: &Dataset, settings: &Settings, plan: &Plan) -> 
 fn check_settings(settings: &Settings) -> Result<()> {
     if settings.method.can().mixes_rows {
         return Err(Error::unsuitable(format!(
-            "the method {} holds the graph and a row for each node and layer in memory, and cannot keep to a bound",
+            "the method {} holds the graph and a row for each node and layer in memory, and cannot keep a memory limit",
             settings.method
         ))
         .remedy(Remedy::Drop("memory"))
@@ -90,14 +90,14 @@ fn check_settings(settings: &Settings) -> Result<()> {
     }
     if settings.direction != Direction::In {
         return Err(Error::contradiction(
-            "another direction than in turns all edges round in memory, and cannot keep to a bound",
+            "another direction than in reverses all edges in memory, and cannot keep a memory limit",
         )
         .remedy(Remedy::words("turn them round in the file (sources become targets)"))
         .remedy(Remedy::Drop("memory")));
     }
     if settings.level == Level::Node && settings.bounding == Bounding::Sample {
         return Err(Error::contradiction(
-            "bounding by a sample chooses among all edges in memory, and cannot keep to a bound",
+            "bounding by a sample chooses among all edges in memory, and cannot keep a memory limit",
         )
         .remedy(Remedy::set("bounding", "weight"))
         .remedy(Remedy::Drop("memory")));

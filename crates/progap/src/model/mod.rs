@@ -54,7 +54,7 @@ impl Model {
             Shape::Network(architecture) => Ok(Model::Network(Network::new(architecture, seed)?)),
             Shape::Sage(architecture) => Ok(Model::Sage(Sage::new(architecture, seed)?)),
             Shape::Views(_) | Shape::Addressed(_) => {
-                Err(Error::internal("a model of two views is fitted, not begun"))
+                Err(Error::internal("a model of two views has no initial values: it is fitted"))
             }
         }
     }
