@@ -258,7 +258,7 @@ fn addressed_depth(epsilon: f64, facts: &PublicFacts) -> usize {
 }
 
 /// Whether enough neighbours have a label, and enough nodes learn from them, for sums to tell more than they cost: both
-/// numbers fall with epsilon to the power of 1.5 (docs/method.md#few-labels-small-budget).
+/// numbers fall with epsilon to the power of 1.5 (docs/method.md).
 fn aggregation_is_worthwhile(epsilon: f64, facts: &PublicFacts) -> bool {
     let (power, learners) = (epsilon.powf(1.5), facts.train_nodes as f64);
     let share = learners / facts.nodes.max(facts.train_nodes).max(1) as f64;
@@ -332,7 +332,7 @@ fn more_epochs(usual: usize, train_nodes: usize) -> usize {
 /// A share of few training nodes, and more epochs of them where the method gains by it. Else as many as the method
 /// says, up to the size at which a stage has [`MAX_STEPS`] steps. Beyond it batches grow and epochs become fewer, both
 /// with the square root of the size, so that time grows with the square root too; and once there are [`MIN_EPOCHS`],
-/// batches grow with the size and the number of steps stays (docs/method.md#batches).
+/// batches grow with the size and the number of steps stays (docs/method.md).
 fn larger_batches(settings: &mut Settings, epochs_follow: bool, facts: &PublicFacts) {
     let train_nodes = facts.train_nodes;
     let Batches { of_few, largest, epochs } = match settings.method.can().depth {
@@ -400,7 +400,7 @@ mod tests {
         }
     }
 
-    /// As measured (docs/method.md#few-labels): a sixteenth of the nodes in a batch, and epochs by the root of their
+    /// As measured (docs/method.md): a sixteenth of the nodes in a batch, and epochs by the root of their
     /// number.
     #[test]
     fn few_training_nodes_are_seen_more_often() {

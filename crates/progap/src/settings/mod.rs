@@ -1,7 +1,7 @@
 //! Settings of a training run: everything has a default, and everything is checked before any work.
 //!
 //! `declared.rs` lists the settings. A [`Request`] asks for some of them by name. [`resolve`] is the one way from there
-//! to [`ValidSettings`] settings, which everything after it takes as they are: nothing in them waits for data. What is known
+//! to [`ValidSettings`], which everything after it takes as they are: nothing in them waits for data. What is known
 //! before data is there is a [`Draft`].
 
 mod check;
