@@ -16,9 +16,9 @@ pub fn in_one_line(command: Command) -> Command {
     let widest = |of: &Option<String>| {
         args.iter().filter(|(group, _)| group == of).map(|(_, width)| *width).max().unwrap_or(0)
     };
-    // Two columns before the flag, and two between it and its text.
+    // Two columns before the flag and two between it and its text; clap wants four more before it breaks lines.
     let rooms: Vec<(Option<String>, usize)> =
-        args.iter().map(|(group, _)| (group.clone(), MAX_LINE.saturating_sub(widest(group) + 4))).collect();
+        args.iter().map(|(group, _)| (group.clone(), MAX_LINE.saturating_sub(widest(group) + 8))).collect();
     let room = |arg: &Arg| rooms.iter().find(|(of, _)| *of == group(arg)).map_or(0, |(_, room)| *room);
     command.mut_args(|arg| shortened(room(&arg), arg)).mut_subcommands(in_one_line)
 }
