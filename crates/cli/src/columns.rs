@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Args, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Columns {
-    /// What columns are, in TOML, such as: [columns.age] as = "number", bounds = [0, 120]
+    /// What columns are, in TOML: [columns.age] as = "number", bounds = [0, 120]
     #[arg(long, value_name = "FILE", value_parser = read_file, help_heading = "Data")]
     #[serde(rename = "choices", skip_serializing_if = "Option::is_none")]
     columns: Option<ColumnChoices>,

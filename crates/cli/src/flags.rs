@@ -314,23 +314,6 @@ mod tests {
         });
     }
 
-    /// `-h` has a line for each flag: the details are in `--help`.
-    #[test]
-    fn every_flag_is_told_in_one_line() {
-        fn visit(command: &Command, long: &mut Vec<String>) {
-            for arg in command.get_arguments() {
-                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-                if help.chars().count() > MAX_SHORT_HELP || help.contains('\n') {
-                    long.push(format!("{} {}: {help}", command.get_name(), arg.get_id()));
-                }
-            }
-            command.get_subcommands().for_each(|below| visit(below, long));
-        }
-        let mut long = vec![];
-        visit(&<crate::Arguments as clap::CommandFactory>::command(), &mut long);
-        assert!(long.is_empty(), "longer than {MAX_SHORT_HELP}:\n{}", long.join("\n"));
-    }
-
     /// Every setting that is offered has a flag, and every flag the help and the default of its setting.
     #[test]
     fn every_setting_is_a_flag() {

@@ -57,25 +57,25 @@ pub struct DataSource {
     encoding: Option<String>,
     #[command(flatten)]
     folder: DataFolder,
-    /// Column of the node table that holds the ids [default: id]
+    /// Column of the node table with the ids [default: id]
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// Column of the node table that holds the labels [default: label]
+    /// Column of the node table with the labels [default: label]
     ///
     /// For Facebook100 it is the attribute to predict, year unless given.
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
-    /// Column of the node table that holds train, val or test [default: split]
+    /// Column of the node table with train, val or test [default: split]
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     split: Option<String>,
-    /// Column of the edge table that holds the senders [default: source]
+    /// Column of the edge table with the senders [default: source]
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
-    /// Column of the edge table that holds the receivers [default: target]
+    /// Column of the edge table with the receivers [default: target]
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
@@ -88,7 +88,9 @@ pub struct DataSource {
     #[command(flatten)]
     #[serde(skip_serializing_if = "Columns::is_empty")]
     pub columns: Columns,
-    /// Name of the array of an .npz for labels, features, edges, train, val or test
+    /// Array of an .npz for labels, features, edges or a mask
+    ///
+    /// WHAT is labels, features, edges, train, val or test.
     #[arg(long, value_name = "WHAT=NAME", help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     array: Vec<String>,
@@ -105,11 +107,11 @@ pub struct DataSource {
     /// Add the reverse edge wherever it is missing; edge level then protects undirected edges
     #[arg(long, help_heading = "Data")]
     symmetrise: bool,
-    /// What an edge stands for, such as payment: used in statement, report and export
+    /// What an edge is called in statement, report and export, such as payment
     #[arg(long, value_name = "NAME", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     relation: Option<String>,
-    /// Seed of the split and of the noise, for experiments: such a release is not private
+    /// Seed of split and noise, for experiments: not private
     ///
     /// The split of data that has one stays.
     #[arg(long, help_heading = "Data")]

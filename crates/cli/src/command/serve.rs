@@ -49,7 +49,7 @@ pub struct Serve {
     /// Node level: the header in which a proxy says for which node a request is
     #[arg(long, value_name = "HEADER", requires = "trusted_proxy")]
     owner_header: Option<String>,
-    /// The address of that proxy, of which alone the header is believed
+    /// Address of that proxy: the header is believed of no other
     #[arg(long, value_name = "IP", requires = "owner_header")]
     trusted_proxy: Option<IpAddr>,
     /// Serve only what is signed with this public key

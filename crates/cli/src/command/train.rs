@@ -75,7 +75,7 @@ pub struct Train {
     /// Print nothing but errors, and JSON where it is asked for
     #[arg(long, short, help_heading = "Output")]
     quiet: bool,
-    /// Show the rest: probabilities, rare classes, the other unit, the whole statement
+    /// Show all of it: probabilities, rare classes, the other unit, the whole statement
     #[arg(long, short, help_heading = "Output", conflicts_with_all = ["json", "quiet"])]
     verbose: bool,
 }

@@ -66,11 +66,11 @@ class Parameters(TypedDict, total=False):
     bounding: Literal["weight", "cap", "sample"] | None
     #: Square of a sender's largest influence; with sampling its largest number of edges
     max_degree: int | None
-    #: Noise of gradients relative to that of aggregations
+    #: Noise of gradients over that of aggregations
     gradient_noise_ratio: float | None
     #: Which epoch of a stage is kept
     selection: Literal["best-validation", "last-epoch"] | None
-    #: By which metric of the validation nodes an epoch and a stage are chosen
+    #: Validation metric by which epoch and stage are chosen
     metric: (
         Literal[
             "accuracy", "balanced-accuracy", "macro-f1", "auroc", "average-precision", "log-loss", "calibration-error"

@@ -167,11 +167,11 @@ mod tests {
     #[test]
     fn claims_are_counted_and_contradictions_named() {
         let cells = [
-            (cell(MethodKind::ProgapLabels, 1.0, &[]), vec![0.8, 0.7, 0.9, 0.8, 0.7]),
+            (cell(MethodKind::Progap, 1.0, &[]), vec![0.8, 0.7, 0.9, 0.8, 0.7]),
             (cell(MethodKind::Gap, 1.0, &[]), vec![0.7, 0.6, 0.8, 0.7, 0.6]),
-            (cell(MethodKind::ProgapLabels, 2.0, &[]), vec![0.6, 0.9, 0.7, 0.7, 0.7]),
+            (cell(MethodKind::Progap, 2.0, &[]), vec![0.6, 0.9, 0.7, 0.7, 0.7]),
             (cell(MethodKind::Gap, 2.0, &[]), vec![0.8, 0.8, 0.75, 0.75, 0.75]),
-            (cell(MethodKind::ProgapLabels, 4.0, &[]), vec![0.9]),
+            (cell(MethodKind::Progap, 4.0, &[]), vec![0.9]),
         ];
         let text = told(Name::Tradeoff, &cells).remove(0);
         assert!(text.contains("so in 1 of 2 comparisons, in 1 of them beyond chance"), "{text}");

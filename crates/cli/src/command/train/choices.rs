@@ -24,7 +24,7 @@ pub struct Choices {
     /// Settings from a file, such as the config.toml of a release; flags win
     #[arg(long, value_name = "FILE", help_heading = "Model")]
     pub config: Option<PathBuf>,
-    /// At level edge: protect one direction of an edge, also on symmetric graphs
+    /// Protect one direction of an edge, also on symmetric graphs
     ///
     /// Where every edge has a reverse edge the default is an undirected edge: both directions together.
     #[arg(long, help_heading = "Privacy")]
