@@ -115,27 +115,29 @@ fn fitting(text: &str, default: &str, room: usize) -> String {
 mod tests {
     use super::*;
 
-    fn check(command: &mut Command, path: &str) {
+    /// The flags of a command, and of those below it, that take more than a line.
+    fn long(command: &mut Command, path: &str, found: &mut Vec<String>) {
         let help = command.render_help().to_string();
-        let flags = help.lines().filter(|line| line.trim_start().starts_with('-'));
-        for line in flags {
-            assert!(line.chars().count() <= MAX_LINE && line.trim_start().contains("  "), "{path}: {line}");
-        }
+        let too_long = help.lines().filter(|line| line.chars().count() > MAX_LINE);
+        found.extend(too_long.map(|line| format!("{path}: {line}")));
         for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
             let short = arg.get_help().map(ToString::to_string).unwrap_or_default();
-            let line =
-                help.lines().any(|line| line.ends_with(&short) || line.contains(&format!("{short} [alias")));
-            assert!(line, "{path}: --{} is not in one line: {short}", arg.get_id());
+            let is_whole = |line: &str| line.ends_with(&short) || line.contains(&format!("{short} [alias"));
+            if !help.lines().any(is_whole) {
+                found.push(format!("{path} --{}: {short}", arg.get_id()));
+            }
         }
         for below in command.get_subcommands_mut() {
             let name = format!("{path} {}", below.get_name());
-            check(below, &name);
+            long(below, &name, found);
         }
     }
 
     #[test]
     fn every_flag_has_one_line_of_the_short_help() {
-        check(&mut crate::command().term_width(MAX_LINE), "progap");
+        let mut found = vec![];
+        long(&mut crate::command().term_width(MAX_LINE), "progap", &mut found);
+        assert!(found.is_empty(), "{}", found.join("\n"));
     }
 
     #[test]

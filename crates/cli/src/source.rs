@@ -36,7 +36,7 @@ pub struct DataFolder {
 #[derive(Args, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DataSource {
-    /// A name from `progap data list`, a folder or file of any known format, or a node table (with --edges)
+    /// A name from `progap data list`, a folder, a file, or a node table (with --edges)
     #[arg(default_value = "demo")]
     dataset: String,
     /// The edge table that goes with a node table
