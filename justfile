@@ -35,3 +35,11 @@ python *arguments:
 # Beside the same training in PyTorch
 bench:
     python3 bench/compare.py
+
+# The book in a browser
+book:
+    mdbook serve --open
+
+# The pages of the book that are written from declarations and result tables
+renew:
+    PROGAP_RENEW=1 cargo test -p progap-cli --test reference

@@ -4,9 +4,9 @@
     python bench/compare.py [--data FOLDER/facebook100/Berkeley13.mat] [--rounds 3]
 
 Run it with a Python that has torch, numpy and opacus. The cases take turns, and the least of all rounds counts, because
-the machine may be busy. Ours is the processor time once the file is read: calibration, aggregation, noise, training, writing
-the release; and that of the whole process. The peer's (bench/peer/train.py) is that of its training steps alone, and of one
-thread, as ours. Peak memory is that of the whole process for both.
+the machine may be busy. Ours is the processor time once the file is read: calibration, aggregation, noise, training,
+writing the release; and that of the whole process. The peer's (bench/peer/train.py) is that of its training steps
+alone, and of one thread, as ours. Peak memory is that of the whole process for both.
 
 Without torch or the data there is nothing to compare: a message says so, and the exit code is 0.
 """
@@ -86,7 +86,8 @@ def main():
     print("|---|---|---|---|---|---|---|---|")
     for (method, level, depth, epochs, _), ((cpu, memory, whole), (peer_cpu, peer_memory, _)) in best.items():
         print(
-            f"| {method}, {level}, K = {depth}, {epochs} epochs | {cpu:.2f} | {whole:.2f} | {peer_cpu:.2f} | {peer_cpu / cpu:.1f} "
+            f"| {method}, {level}, K = {depth}, {epochs} epochs | {cpu:.2f} | {whole:.2f} | {peer_cpu:.2f} | "
+            f"{peer_cpu / cpu:.1f} "
             f"| {memory / 1e6:.0f} | {peer_memory / 1e6:.0f} | {peer_memory / memory:.1f} |"
         )
 

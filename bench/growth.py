@@ -3,10 +3,11 @@
 
     cargo build --release && python3 bench/growth.py [--folder DIR] [--large | --bounded]
 
-Each row is a process of its own. `--large` makes a quarter of ogbn-papers100M (27.75 M nodes, 400 M edges, 128 columns in half precision,
-1.4 % labelled) and an eighth and a sixteenth of it, which takes 20 GB of disk, and trains on them, all with the same
-`--memory`. `--bounded` trains by every method at every level on 5 M nodes and 60 M edges, with and without `--memory`,
-and ends with an error where a run held more than its bound and 5 %. Only the standard library is needed.
+Each row is a process of its own. `--large` makes a quarter of ogbn-papers100M (27.75 M nodes, 400 M edges, 128 columns
+in half precision, 1.4 % labelled) and an eighth and a sixteenth of it, which takes 20 GB of disk, and trains on them,
+all with the same `--memory`. `--bounded` trains by every method at every level on 5 M nodes and 60 M edges, with and
+without `--memory`, and ends with an error where a run held more than its bound and 5 %. Only the standard library is
+needed.
 """
 
 import argparse
@@ -25,7 +26,8 @@ PROGAP = Path(os.environ.get("PROGAP", ROOT / "target" / "release" / "progap"))
 
 
 def run(arguments, folder, may_fail=False):
-    """Runs the command; elapsed and processor seconds, peak memory in MB, and what it printed; or, if it may fail, its error."""
+    """Runs the command; elapsed and processor seconds, peak memory in MB, and what it printed; or, if it may fail, its
+    error."""
     begun = time.monotonic()
     child = subprocess.Popen([str(PROGAP), *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     printed, said = child.stdout.read(), child.stderr.read()
@@ -73,7 +75,8 @@ def train(name, folder, file, settings):
     accuracy = result.get("test_accuracy") or result.get("owner", {}).get("test_accuracy")
     shown = f"{100 * accuracy:.1f}" if accuracy else "-"
     print(
-        f"| {name} | {elapsed:.1f} | {cpu:.1f} | {peak:.0f} | {data:.0f} | {release:.0f} | {peak / (data + release):.2f} | {shown} | {stages} |",
+        f"| {name} | {elapsed:.1f} | {cpu:.1f} | {peak:.0f} | {data:.0f} | {release:.0f} | "
+        f"{peak / (data + release):.2f} | {shown} | {stages} |",
         flush=True,
     )
     return cpu, elapsed
@@ -92,7 +95,9 @@ def growth(folder, level, sizes):
         run(["data", "synth", "g.progap", "--nodes", str(nodes), "--edges", str(50 * nodes), "--force"], folder)
         now = train(f"{nodes:,} nodes", folder, "g.progap", ["--level", level])
         if before:
-            print(f"| twice the nodes | x{now[1] / before[1]:.2f} | x{now[0] / before[0]:.2f} | | | | | | |", flush=True)
+            print(
+                f"| twice the nodes | x{now[1] / before[1]:.2f} | x{now[0] / before[0]:.2f} | | | | | | |", flush=True
+            )
         before = now
 
 
@@ -173,14 +178,18 @@ def bounded(folder, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", help="where files are made [default: a temporary folder]")
-    parser.add_argument("--large", action="store_true", help="parts of ogbn-papers100M's size instead of the small tables")
+    parser.add_argument(
+        "--large", action="store_true", help="parts of ogbn-papers100M's size instead of the small tables"
+    )
     parser.add_argument("--parts", default="16,8,4", help="with --large, the parts: 4 for a quarter [default: 16,8,4]")
     parser.add_argument("--bounded", action="store_true", help="every method and level with and without a bound")
     parser.add_argument("--nodes", type=int, default=5_000_000, help="with --bounded, the nodes [default: 5,000,000]")
     parser.add_argument("--edges", type=int, default=60_000_000, help="with --bounded, the edges [default: 60,000,000]")
     parser.add_argument("--labelled", type=float, default=0.1, help="with --bounded, their share with a label")
     parser.add_argument("--memory", help="the bound of every run [default: 3G with --large, 600M with --bounded]")
-    parser.add_argument("--methods", help="some methods only [default: progap-labels,progap-views with --large, all with --bounded]")
+    parser.add_argument(
+        "--methods", help="some methods only [default: progap-labels,progap-views with --large, all with --bounded]"
+    )
     arguments = parser.parse_args()
     arguments.memory = arguments.memory or ("600M" if arguments.bounded else "3G")
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
@@ -191,7 +200,9 @@ def main():
         print(f"disk: {written:.0f} MB/s in, synced; page cache: {read:.0f} MB/s out", flush=True)
         if arguments.large:
             settings = {"progap-labels": ["--epochs", "20", "--depth", "2"], "progap-views": ["--depth", "2"]}
-            methods = [(method, settings[method]) for method in (arguments.methods or "progap-labels,progap-views").split(",")]
+            methods = [
+                (method, settings[method]) for method in (arguments.methods or "progap-labels,progap-views").split(",")
+            ]
             papers(folder, methods, [int(part) for part in arguments.parts.split(",")], arguments.memory)
         else:
             million(folder)

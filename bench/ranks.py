@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""What training on several machines would take: rates of one core, measured in processor time, and what docs/machines.md says is sent.
+"""What training on several machines would take: rates of one core, measured in processor time, and what
+docs/machines.md says is sent.
 
     cargo build --release && python3 bench/ranks.py [--folder DIR] [--nodes 400000] [--times 3]
 
-Trains with one thread on graphs that differ in their edges and in the number of epochs, several times in turns; the differences of the shortest
-times are what an edge takes, and a row in an epoch. Then it prints the table of docs/machines.md for 100 million nodes. Only the standard library is needed.
+Trains with one thread on graphs that differ in their edges and in the number of epochs, several times in turns; the
+differences of the shortest times are what an edge takes, and a row in an epoch. Then it prints the table of
+docs/machines.md for 100 million nodes. Only the standard library is needed.
 """
 
 import argparse
@@ -36,17 +38,56 @@ def seconds(arguments):
 
 def rates(folder, nodes, times):
     """Seconds of one core for an edge, for a row in an epoch of a stage, and for a node in all else."""
+
     def graph(edges):
         file = folder / f"{edges}.progap"
-        seconds(["data", "synth", file, "--nodes", nodes, "--edges", edges, "--communities", 50, "--classes", CLASSES,
-                 "--dense", COLUMNS])
+        seconds(
+            [
+                "data",
+                "synth",
+                file,
+                "--nodes",
+                nodes,
+                "--edges",
+                edges,
+                "--communities",
+                50,
+                "--classes",
+                CLASSES,
+                "--dense",
+                COLUMNS,
+            ]
+        )
         return file
 
     def train(file, epochs):
         out = folder / "release"
         shutil.rmtree(out, ignore_errors=True)
-        return seconds(["train", file, "--method", "progap-labels", "--level", "edge", "--order", "public", "--depth", DEPTH, "--hidden", WIDTH,
-                        "--epochs", epochs, "--threads", 1, "--seed", 1, "--quiet", "--out", out])
+        return seconds(
+            [
+                "train",
+                file,
+                "--method",
+                "progap-labels",
+                "--level",
+                "edge",
+                "--order",
+                "public",
+                "--depth",
+                DEPTH,
+                "--hidden",
+                WIDTH,
+                "--epochs",
+                epochs,
+                "--threads",
+                1,
+                "--seed",
+                1,
+                "--quiet",
+                "--out",
+                out,
+            ]
+        )
 
     less, more = 4 * nodes, 16 * nodes
     few_edges, many_edges = graph(less), graph(more)
@@ -56,7 +97,9 @@ def rates(folder, nodes, times):
     row = (with_epochs - base) / ((MANY - FEW) * (DEPTH + 1) * TRAINING * nodes)
     node = (base - edge * less - row * FEW * (DEPTH + 1) * TRAINING * nodes) / nodes
     if min(edge, row, node) <= 0:
-        raise SystemExit("the machine is too busy, or the graph too small, to tell what an edge takes: give more --nodes or --times")
+        raise SystemExit(
+            "the machine is too busy, or the graph too small, to tell what an edge takes: give more --nodes or --times"
+        )
     return edge, row, node
 
 
@@ -77,10 +120,16 @@ def main():
     asked = asked.parse_args()
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         edge, row, node = rates(Path(folder), asked.nodes, asked.times)
-    print(f"one core: {edge * 1e9:.1f} ns an edge (checks and {DEPTH} aggregations), {row * 1e9:.0f} ns a row, stage and epoch, "
-          f"{node * 1e6:.2f} us a node for all else\n")
-    print("| machines | network, Gbit/s | edges, s | training, s | rows and noise, s | messages, s | sums, s | first rank reads, s "
-          "| first rank writes, s | all, s | bound by |")
+    print(
+        f"one core: {edge * 1e9:.1f} ns an edge (checks and {DEPTH} aggregations), {row * 1e9:.0f} ns a row, stage "
+        f"and epoch, "
+        f"{node * 1e6:.2f} us a node for all else\n"
+    )
+    print(
+        "| machines | network, Gbit/s | edges, s | training, s | rows and noise, s | messages, s | sums, s | first "
+        "rank reads, s "
+        "| first rank writes, s | all, s | bound by |"
+    )
     print("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
     read = (4 * EDGES + 2 * COLUMNS * NODES + 30 * NODES) / READS
     written = (4 * WIDTH * NODES * DEPTH + 2 * COLUMNS * NODES) / WRITES

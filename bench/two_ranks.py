@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Two ranks of one thread beside one process of two threads: elapsed time and peak memory, the table of docs/machines.md.
+"""Two ranks of one thread beside one process of two threads: elapsed time and peak memory, the table of
+docs/machines.md.
 
     cargo build --release --features mpi && python3 bench/two_ranks.py [--folder DIR] [--nodes 1100000] [--edges 85000000] [--times 3]
 
-One after the other, in turns; the median of each is compared. Releases must be the same to the byte. Needs Open MPI, and a machine with two
-idle cores. Only the standard library is needed.
+One after the other, in turns; the median of each is compared. Releases must be the same to the byte. Needs Open MPI,
+and a machine with two idle cores. Only the standard library is needed.
 """
 
 import argparse
@@ -66,9 +67,26 @@ def main():
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         folder = Path(folder)
         data = folder / "graph.progap"
-        subprocess.run([PROGAP, "data", "synth", data, "--nodes", str(asked.nodes), "--edges", str(asked.edges), "--communities",
-                        "100"], check=True, stdout=subprocess.DEVNULL)
-        print("| level | one process, s | two ranks, s | time, limit 1.25 | memory of one process, MB | of the ranks, MB | share, limit 0.6 |")
+        subprocess.run(
+            [
+                PROGAP,
+                "data",
+                "synth",
+                data,
+                "--nodes",
+                str(asked.nodes),
+                "--edges",
+                str(asked.edges),
+                "--communities",
+                "100",
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        print(
+            "| level | one process, s | two ranks, s | time, limit 1.25 | memory of one process, MB | of the ranks, "
+            "MB | share, limit 0.6 |"
+        )
         print("|---|--:|--:|--:|--:|--:|--:|")
         for name, settings in RUNS.items():
             times, peaks = {1: [], 2: []}, {1: [0], 2: [0, 0]}
@@ -77,8 +95,22 @@ def main():
                     out = folder / f"release-{ranks}"
                     shutil.rmtree(out, ignore_errors=True)
                     start = [] if ranks == 1 else MPIRUN
-                    train = [PROGAP, "train", data, "--method", "progap-labels", "--seed", 1, "--quiet", "--threads", 2 // ranks, "--out", out,
-                             *([] if "none" in settings else ["--order", "public"]), *settings]
+                    train = [
+                        PROGAP,
+                        "train",
+                        data,
+                        "--method",
+                        "progap-labels",
+                        "--seed",
+                        1,
+                        "--quiet",
+                        "--threads",
+                        2 // ranks,
+                        "--out",
+                        out,
+                        *([] if "none" in settings else ["--order", "public"]),
+                        *settings,
+                    ]
                     elapsed, found = run([*start, "python3", "-c", MEASURED, *train])
                     times[ranks].append(elapsed)
                     peaks[ranks] = [max(pair) for pair in zip(peaks[ranks], sorted(found))]
@@ -86,8 +118,11 @@ def main():
                 raise SystemExit(f"{name}: the releases differ")
             one, two = statistics.median(times[1]), statistics.median(times[2])
             share = max(peaks[2]) / peaks[1][0]
-            print(f"| {name} | {one:.1f} | {two:.1f} | {two / one:.2f} | {peaks[1][0]:.0f} | "
-                  f"{' and '.join(f'{peak:.0f}' for peak in peaks[2])} | {share:.2f} |", flush=True)
+            print(
+                f"| {name} | {one:.1f} | {two:.1f} | {two / one:.2f} | {peaks[1][0]:.0f} | "
+                f"{' and '.join(f'{peak:.0f}' for peak in peaks[2])} | {share:.2f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
     cargo build --release
     python scripts/own-data.py --progap target/release/progap
 
-Needs numpy, pandas and scikit-learn. `--seeds` says how many tables of each kind; `--tables rare,dates` prints instead of writing; `--keep FILE`
-remembers the tables that are done, for a run that is stopped; and
-`--units` prints what becomes of one table whose columns are in other units.
+Needs numpy, pandas and scikit-learn. `--seeds` says how many tables of each kind; `--tables rare,dates` prints instead
+of writing; `--keep FILE` remembers the tables that are done, for a run that is stopped; and `--units` prints what
+becomes of one table whose columns are in other units.
 """
 
 import argparse
@@ -20,7 +20,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
 ROOT = Path(__file__).parents[1]
-WORDS = "amber birch cedar delta ember fjord grove heath inlet jetty knoll lagoon marsh north ocean pines quarry ridge stone thorn".split()
+WORDS = (
+    "amber birch cedar delta ember fjord grove heath inlet jetty "
+    "knoll lagoon marsh north ocean pines quarry ridge stone thorn"
+).split()
 
 
 def graph(rng, labels, degree, homophily, centre=0):
@@ -126,10 +129,12 @@ def bipartite(rng):
 def wide_text(rng):
     """A text of some words, which tell something of the class."""
     labels, x, edges = plain(rng, columns=2, strength=0.2)
+
     def sentence(label):
         own = rng.random(12) < 0.15
         places = np.where(own, 5 * label + rng.integers(0, 5, 12), rng.integers(0, 20, 12))
         return " ".join(WORDS[place] for place in places)
+
     x["text"] = [sentence(label) for label in labels]
     return labels, x, edges
 
@@ -264,7 +269,8 @@ UNITS = {
 
 
 def units(progap, seeds):
-    """The accuracy on one kind of table whose columns are all in another unit; at node level with public bounds, and without."""
+    """The accuracy on one kind of table whose columns are all in another unit; at node level with public bounds, and
+    without."""
     columns = ["none", "edge, eps 1", "node, eps 8, bounds", "node, eps 8"]
     lines = ["| columns | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
     for name, change in UNITS.items():
@@ -282,7 +288,12 @@ def units(progap, seeds):
                 nodes.assign(split=parts).to_csv(folder / "nodes.csv", index=False)
                 edges.to_csv(folder / "edges.csv", index=False)
                 flags = [word for bound in bounds for word in ("--bounds", bound)]
-                how = [("none",), ("edge", "--epsilon", "1"), ("node", "--epsilon", "8", *flags), ("node", "--epsilon", "8")]
+                how = [
+                    ("none",),
+                    ("edge", "--epsilon", "1"),
+                    ("node", "--epsilon", "8", *flags),
+                    ("node", "--epsilon", "8"),
+                ]
                 found.append([train(progap, folder, "units", seed, *words) for words in how])
         lines.append(f"| {name} | " + " | ".join(f"{value:.1f}" for value in np.mean(found, axis=0)) + " |")
     return "\n".join(lines)
@@ -306,10 +317,14 @@ def document(results):
     lines = [
         "# People's own tables",
         "",
-        "Tables such as people have, made by `scripts/own-data.py`, and what comes of them with the methods `progap-views` (levels none and edge) and",
-        "`progap` (level node): nothing is tuned, and no column is described but for the text of `wide-text` (`--text text:64`). Test accuracy in percent,",
-        "over as many tables of a kind as the second column says, each with a split and noise of its own; for `rare` the balanced accuracy, with `--class-weights balanced`.",
-        "Logistic regression is scikit-learn's (C = 1) on the features as they are prepared at level none, without the graph and without privacy;",
+        "Tables such as people have, made by `scripts/own-data.py`, and what comes of them with the methods "
+        "`progap-views` (levels none and edge) and",
+        "`progap` (level node): nothing is tuned, and no column is described but for the text of `wide-text` (`--text "
+        "text:64`). Test accuracy in percent,",
+        "over as many tables of a kind as the second column says, each with a split and noise of its own; for `rare` "
+        "the balanced accuracy, with `--class-weights balanced`.",
+        "Logistic regression is scikit-learn's (C = 1) on the features as they are prepared at level none, without "
+        "the graph and without privacy;",
         "*no graph* is the same method with the same guarantee and `--depth 0`.",
         "",
         "| table | tables | what | " + " | ".join(COLUMNS) + " |",
@@ -317,12 +332,15 @@ def document(results):
     ]
     for name, means in results.items():
         what = TABLES[name].__doc__.strip().rstrip(".")
-        lines.append(f"| {name} | {means['tables']} | {what} | " + " | ".join(f"{means[c]:.1f}" for c in COLUMNS) + " |")
+        lines.append(
+            f"| {name} | {means['tables']} | {what} | " + " | ".join(f"{means[c]:.1f}" for c in COLUMNS) + " |"
+        )
     missed = {name: misses(means) for name, means in results.items()}
     exceptions = [f"- `{name}`: {'; '.join(m)}" for name, m in missed.items() if m]
     lines += [
         "",
-        "At level none no table is more than 1 point below logistic regression; at edge level (epsilon 1) and node level (epsilon 8) none is more than 2 points",
+        "At level none no table is more than 1 point below logistic regression; at edge level (epsilon 1) and node "
+        "level (epsilon 8) none is more than 2 points",
         "below the same method without the graph" + (", but for:" if exceptions else "."),
     ]
     if exceptions:

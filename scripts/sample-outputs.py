@@ -1,9 +1,11 @@
-"""Runs the commands in ```console blocks of documents again and writes what they print in the place of what stood there.
+"""Runs the commands in ```console blocks of documents again and writes what they print in the place of what stood
+there.
 
     python scripts/sample-outputs.py --progap target/release/progap docs/training.md
 
-All commands of a document run in one empty folder, in their order. A command with ^C after it is interrupted after a second.
-A document is replaced when all of its commands have run; one that ends otherwise than its sample did (`error:` or not) stops the script.
+All commands of a document run in one empty folder, in their order. A command with ^C after it is interrupted after a
+second. A document is replaced when all of its commands have run; one that ends otherwise than its sample did (`error:`
+or not) stops the script.
 """
 
 import argparse

@@ -1,12 +1,13 @@
-"""ProGAP at node level in PyTorch and Opacus, to compare test accuracy with `progap train --preset paper` split by split.
+"""ProGAP at node level in PyTorch and Opacus, to compare test accuracy with `progap train --preset paper` split by
+split.
 
     progap data convert fb:Berkeley13 split1.npz --seed 1
     python bench/peer/accuracy.py split1.npz --depth 5 --noise 1.6059 --seed 1
     progap train fb:Berkeley13 --level node --epsilon 8 --preset paper --depth 5 --seed 1
 
-`--noise` is the multiplier that `progap inspect` shows for the release. Each node keeps at most `--degree` of its out-edges;
-aggregates are noised by multiplier times the root of it. The last epoch of a stage is kept, or with `--best` the one with the
-best validation accuracy, as the published code does without accounting for it.
+`--noise` is the multiplier that `progap inspect` shows for the release. Each node keeps at most `--degree` of its
+out-edges; aggregates are noised by multiplier times the root of it. The last epoch of a stage is kept, or with `--best`
+the one with the best validation accuracy, as the published code does without accounting for it.
 """
 
 import argparse
@@ -56,11 +57,7 @@ def accuracy(model, part):
 
 bases, classes = [], int(y.max()) + 1
 for stage in range(args.depth + 1):
-    bases.append(
-        nn.Sequential(
-            nn.Linear(inputs[-1].shape[1], args.hidden), nn.SELU(), nn.GroupNorm(1, args.hidden)
-        )
-    )
+    bases.append(nn.Sequential(nn.Linear(inputs[-1].shape[1], args.hidden), nn.SELU(), nn.GroupNorm(1, args.hidden)))
     network = Stage(bases, args.hidden, classes)
     model = GradSampleModule(network)
     adam = DPOptimizer(

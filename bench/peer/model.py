@@ -1,4 +1,5 @@
-"""What the peers share: the rows of a data set as `progap data convert DATASET FILE.npz` writes them, and a stage's model."""
+"""What the peers share: the rows of a data set as `progap data convert DATASET FILE.npz` writes them, and a stage's
+model."""
 
 import numpy as np
 import torch

@@ -4,9 +4,9 @@
     python bench/peer/published_split.py Berkeley13.mat any.npz published.npz
     progap train published.npz --preset paper --level node --epsilon 8 --depth 5
 
-The published code draws one permutation of all nodes with a year, before rare classes are left out: the first tenth is for
-validation, the next 15 % for testing. PyTorch's generator with seed 12345 gives the sizes that were reported, 14,212,
-1,876 and 2,851 nodes; this script fails if it does not.
+The published code draws one permutation of all nodes with a year, before rare classes are left out: the first tenth is
+for validation, the next 15 % for testing. PyTorch's generator with seed 12345 gives the sizes that were reported,
+14,212, 1,876 and 2,851 nodes; this script fails if it does not.
 """
 
 import sys

@@ -2,7 +2,8 @@
 
     python serve.py FOLDER PORT
 
-FOLDER holds `model.onnx` (of `progap export --to onnx`), `data.npz` (of `progap data convert`) and the release in `release`.
+FOLDER holds `model.onnx` (of `progap export --to onnx`), `data.npz` (of `progap data convert`) and the release in
+`release`.
 """
 
 import pathlib

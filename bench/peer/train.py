@@ -7,16 +7,16 @@ A stage: a base network per branch (Linear, SELU, norm); concatenated, normalise
 validation rows after each epoch.
 
 - progap: stages 0 to K, with one more branch each
-- gap: an encoder of two layers on the features; then a stage with K + 1 branches. Last layers are linear and no more; norm
-  (at edge level) and SELU follow the normalised concatenation
+- gap: an encoder of two layers on the features; then a stage with K + 1 branches. Last layers are linear and no more;
+  norm (at edge level) and SELU follow the normalised concatenation
 - mlp: one branch of two layers, not normalised
 
 - edge: batch normalisation, one full-batch step an epoch
 - node: group normalisation, batches drawn by Poisson sampling, gradients clipped per sample and noised by Opacus
 
-Features are a dense matrix, as PyTorch layers take them. Aggregation is left out: the inputs of later stages are random,
-of the same size. The file, if given, is what `progap data convert DATASET FILE.npz` writes (sparse features); else random
-data of 18,939 rows, 437 columns and 6 classes.
+Features are a dense matrix, as PyTorch layers take them. Aggregation is left out: the inputs of later stages are
+random, of the same size. The file, if given, is what `progap data convert DATASET FILE.npz` writes (sparse features);
+else random data of 18,939 rows, 437 columns and 6 classes.
 """
 
 import argparse

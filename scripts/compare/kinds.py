@@ -1,11 +1,13 @@
-"""Kinds of graphs, made here, and what each way to train makes of them: a table of test accuracies in percent, or AUROC for rare classes.
+"""Kinds of graphs, made here, and what each way to train makes of them: a table of test accuracies in percent, or AUROC
+for rare classes.
 
     python scripts/compare/kinds.py --level edge --epsilon 4 --splits 2 [--kind sum ...] [--other base=/path/to/progap] [--real other/minesweeper.npz]
 
-A class follows from the features of neighbours (sum, mean, max, two-hops, product, one-of-ten, band), from the node's own row in a way that is not
-linear (xor, rings, amounts, hours, thresholds, missing, categories, three-of-thirty) among neighbours who are alike, or from the graph itself (degree,
-community, cycle, fraud). Columns: ours; other builds; `--preset paper` at depths 1, 2 and 5; `gap`; `sage` where the level has it; scikit-learn's histogram
-boosting on the features alone. The last column is ours less the best of the others that are published. Needs NumPy and scikit-learn.
+A class follows from the features of neighbours (sum, mean, max, two-hops, product, one-of-ten, band), from the node's
+own row in a way that is not linear (xor, rings, amounts, hours, thresholds, missing, categories, three-of-thirty) among
+neighbours who are alike, or from the graph itself (degree, community, cycle, fraud). Columns: ours; other builds;
+`--preset paper` at depths 1, 2 and 5; `gap`; `sage` where the level has it; scikit-learn's histogram boosting on the
+features alone. The last column is ours less the best of the others that are published. Needs NumPy and scikit-learn.
 """
 
 import argparse

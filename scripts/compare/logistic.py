@@ -1,11 +1,13 @@
-"""Beside scikit-learn: the features model and the default of `progap train`, against logistic regression on the same splits.
+"""Beside scikit-learn: the features model and the default of `progap train`, against logistic regression on the same
+splits.
 
     python scripts/compare/logistic.py --progap target/release/progap --labels 0.75 --splits 5 GRAPH.npz ...
 
-A graph is an archive that `progap train` reads. Each split is drawn here and written into a copy of it, so that both sides see the
-same nodes. Logistic regression has its strength and the scaling of rows chosen by validation accuracy. Needs numpy, scipy and
-scikit-learn. Ends with an error if the features model is below logistic regression, or the default below the better of it and label messages
-(`--method progap-labels --depth 2`), by more than --slack in the mean.
+A graph is an archive that `progap train` reads. Each split is drawn here and written into a copy of it, so that both
+sides see the same nodes. Logistic regression has its strength and the scaling of rows chosen by validation accuracy.
+Needs numpy, scipy and scikit-learn. Ends with an error if the features model is below logistic regression, or the
+default below the better of it and label messages (`--method progap-labels --depth 2`), by more than --slack in the
+mean.
 """
 
 import argparse
@@ -80,7 +82,9 @@ def main():
                 np.savez(file, **own)
                 alone = ours(asked.progap, file, f"{folder}/a", split, ["-m", "progap-views", "--depth", "0"])
                 private = ["--directed", "--epsilon", asked.epsilon]
-                labels = ours(asked.progap, file, f"{folder}/l", split, ["-m", "progap-labels", "--depth", "2", *private])
+                labels = ours(
+                    asked.progap, file, f"{folder}/l", split, ["-m", "progap-labels", "--depth", "2", *private]
+                )
                 default = ours(asked.progap, file, f"{folder}/d", split, private)
             figures.append((logistic_regression(x, y, train, val, test), labels, alone, default))
         theirs, labels, alone, default = np.mean(figures, axis=0)

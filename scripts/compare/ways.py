@@ -3,10 +3,11 @@
     python scripts/compare/ways.py --labels 0.05 --splits 5 --flags "--epsilon 1 --directed" \\
         --way "label messages=-m progap-labels --depth 2" --way "default=" facebook100/Cornell5.mat other/cora.npz
 
-A graph is a file that `progap train` reads; `Cornell5.mat:gender` chooses the label, and `chameleon.npz@masks` the file's own splits. Split
-`s` is drawn with the seed `s`. Validation nodes are --validation of all nodes (--divide: a fifth of the labelled ones, so that
-nothing else is labelled), and all others are test nodes. Finished runs are kept in --store: the same command goes on where it stopped,
-and a run is known by its flags, so delete the store of another build. Needs nothing but Python.
+A graph is a file that `progap train` reads; `Cornell5.mat:gender` chooses the label, and `chameleon.npz@masks` the
+file's own splits. Split `s` is drawn with the seed `s`. Validation nodes are --validation of all nodes (--divide: a
+fifth of the labelled ones, so that nothing else is labelled), and all others are test nodes. Finished runs are kept in
+--store: the same command goes on where it stopped, and a run is known by its flags, so delete the store of another
+build. Needs nothing but Python.
 """
 
 import argparse
@@ -95,15 +96,21 @@ def main():
             for why in {run["why"] for runs in found for run in runs if run["accuracy"] is None}:
                 print(f"{graph}: {why}", file=sys.stderr)
             mean = [
-                statistics.fmean(run["accuracy"] for run in runs) if all(run["accuracy"] is not None for run in runs) else math.nan
+                statistics.fmean(run["accuracy"] for run in runs)
+                if all(run["accuracy"] is not None for run in runs)
+                else math.nan
                 for runs in found
             ]
             means.append(mean)
-            name = pathlib.Path(graph.partition(":")[0]).stem.removesuffix(".npz") + (f", {graph.partition(':')[2]}" if ":" in graph else "")
+            name = pathlib.Path(graph.partition(":")[0]).stem.removesuffix(".npz") + (
+                f", {graph.partition(':')[2]}" if ":" in graph else ""
+            )
             print(f"| {name} | {' | '.join(f'{value:.1f}' for value in mean)} |", flush=True)
         if len(means) > 1:
             whole = [mean for mean in means if not any(map(math.isnan, mean))]
-            print(f"| mean of {len(whole)} | {' | '.join(f'{statistics.fmean(column):.1f}' for column in zip(*whole))} |")
+            print(
+                f"| mean of {len(whole)} | {' | '.join(f'{statistics.fmean(column):.1f}' for column in zip(*whole))} |"
+            )
 
 
 if __name__ == "__main__":

@@ -60,8 +60,12 @@ def trees():
                 dpsgd = repeated(sampled(256 / 19804, gaussian(sigma)), 773 * (depth + 1))
                 yield composed(repeated(gaussian(sigma * nap), depth), dpsgd), 1e-5
     for _ in range(20):
-        parts = [repeated(sampled(10 ** draw.uniform(-3, -0.5), gaussian(10 ** draw.uniform(-0.1, 1))),
-                          draw.randrange(1, 2000)) for _ in range(draw.randrange(1, 4))]
+        parts = [
+            repeated(
+                sampled(10 ** draw.uniform(-3, -0.5), gaussian(10 ** draw.uniform(-0.1, 1))), draw.randrange(1, 2000)
+            )
+            for _ in range(draw.randrange(1, 4))
+        ]
         yield composed(gaussian(10 ** draw.uniform(0, 1), 2.0), *parts), 10 ** draw.uniform(-9, -3)
     for scale in [0.5, 1.0, 4.0, 20.0]:
         for steps in [1, 30, 1000]:
@@ -103,7 +107,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=pathlib.Path, default=OUT)
     output = parser.parse_args().output
-    data = {"gaussian": [], "special": [], "sampled_once": [], "divergence": [], "rdp": [], "multi_term": [], "trees": []}
+    data = {
+        "gaussian": [],
+        "special": [],
+        "sampled_once": [],
+        "divergence": [],
+        "rdp": [],
+        "multi_term": [],
+        "trees": [],
+    }
     for mu in [1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 12.0, 40.0]:
         for delta in [1e-2, 1e-5, 1e-7, 1e-10, 1e-15, 1e-20, 1e-30]:
             data["gaussian"].append([mu, delta, ref.gaussian_epsilon(mu, delta)])
@@ -122,7 +134,12 @@ def main():
         for sigma in [0.4, 1.0, 8.0]:
             for order in [1.1, 1.7, 2.5, 4.0, 9.3, 20.0]:
                 data["divergence"].append([rate, sigma, order, ref.sampled_gaussian_divergence(rate, sigma, order)])
-    for steps, noise, batch, terms in [(100, 1.0, 100, 10), (1000, 2.0, 256, 11), (500, 4.0, 1000, 101), (50, 0.8, 64, 6)]:
+    for steps, noise, batch, terms in [
+        (100, 1.0, 100, 10),
+        (1000, 2.0, 256, 11),
+        (500, 4.0, 1000, 101),
+        (50, 0.8, 64, 6),
+    ]:
         args = (steps, noise, 1e-5, 19804, batch, terms)
         data["multi_term"].append([*args, ref.multi_term_epsilon(*args)])
     selections = [(1.0, 0.1), (0.0, 0.05), (0.5, 0.01), (2.0, 0.5)]
@@ -143,7 +160,9 @@ def main():
                 print(i, done[question], file=sys.stderr, flush=True)
             if done[question]:
                 data["trees"].append(done[question])
-    lines = [json.dumps(key) + ": [\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]" for key, rows in data.items()]
+    lines = [
+        json.dumps(key) + ": [\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]" for key, rows in data.items()
+    ]
     output.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     partial.unlink()
 

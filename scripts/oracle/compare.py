@@ -2,8 +2,8 @@
 
     python scripts/oracle/compare.py --trees 200 --seed 1
 
-Builds the `side_by_side` example, asks both sides, prints one line per tree and fails if an epsilon is below the oracle's
-optimistic bound, more than 0.1% above its pessimistic one, or out of order (pld <= rdp <= theorem).
+Builds the `side_by_side` example, asks both sides, prints one line per tree and fails if an epsilon is below the
+oracle's optimistic bound, more than 0.1% above its pessimistic one, or out of order (pld <= rdp <= theorem).
 """
 
 import argparse

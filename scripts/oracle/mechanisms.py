@@ -50,7 +50,9 @@ def one_run_p_value(m, r, v, eps, delta):
 
 def main():
     oracle = {
-        "rounded_gaussian": [rounded_gaussian(s) for s in (1.0, 3.7, 7.99, 8.0, 30.0, 299.99, 1000.0, 2000.0, 131072.0)],
+        "rounded_gaussian": [
+            rounded_gaussian(s) for s in (1.0, 3.7, 7.99, 8.0, 30.0, 299.99, 1000.0, 2000.0, 131072.0)
+        ],
         "clopper_pearson": [
             clopper_pearson(k, n, c)
             for n in (1, 10, 100, 5000, 1000000)
@@ -59,7 +61,14 @@ def main():
         ],
         "one_run": [
             one_run_p_value(m, r, v, eps, delta)
-            for m, r, v in ((100, 100, 60), (1000, 100, 75), (1000, 1000, 700), (5000, 200, 199), (50, 1, 1), (10, 5, 0))
+            for m, r, v in (
+                (100, 100, 60),
+                (1000, 100, 75),
+                (1000, 1000, 700),
+                (5000, 200, 199),
+                (50, 1, 1),
+                (10, 5, 0),
+            )
             for eps in (0.0, 0.3, 1.0, 3.0)
             for delta in (0.0, 1e-6, 1e-4)
         ],

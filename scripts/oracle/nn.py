@@ -76,7 +76,10 @@ class Network(nn.Module):
         for b in range(len(case["inputs"])):
             for layer in range(case["layers"]):
                 i, name = b * case["layers"] + layer, f"branches.{b}.layers.{layer}"
-                names += [(f"{name}.weight", self.linears[i].weight, True), (f"{name}.bias", self.linears[i].bias, False)]
+                names += [
+                    (f"{name}.weight", self.linears[i].weight, True),
+                    (f"{name}.bias", self.linears[i].bias, False),
+                ]
                 if not self.plain(layer):
                     names += [(f"{name}.norm.{what}", tensor, False) for what, tensor in norm_tensors(self.norms[i])]
         return names + [("head.weight", self.head.weight, True), ("head.bias", self.head.bias, False)]
@@ -181,20 +184,44 @@ def main():
     xs = [sparse] + [torch.randn(ROWS, c).mul(64).round().div(64) for c in columns[1:]]
     labels = torch.randint(0, 3, (ROWS,))
     base = dict(
-        inputs=columns, hidden=5, layers=1, activation="selu", norm="batch", jk="cat", normalise=True,
-        closing="branch", classes=3, frozen=[], optimiser="adam", weight_decay=0.0, steps=5,
+        inputs=columns,
+        hidden=5,
+        layers=1,
+        activation="selu",
+        norm="batch",
+        jk="cat",
+        normalise=True,
+        closing="branch",
+        classes=3,
+        frozen=[],
+        optimiser="adam",
+        weight_decay=0.0,
+        steps=5,
     )
     variants = [
-        dict(hidden=16), dict(layers=2, weight_decay=0.01), dict(layers=3, hidden=3), dict(norm="group"),
-        dict(norm="group", layers=2, hidden=9), dict(norm="none", activation="relu", jk="sum", optimiser="sgd"),
+        dict(hidden=16),
+        dict(layers=2, weight_decay=0.01),
+        dict(layers=3, hidden=3),
+        dict(norm="group"),
+        dict(norm="group", layers=2, hidden=9),
+        dict(norm="none", activation="relu", jk="sum", optimiser="sgd"),
         dict(norm="none", layers=2, activation="tanh", jk="mean", normalise=False, optimiser="sgd", weight_decay=0.1),
-        dict(norm="group", jk="max"), dict(jk="max", layers=2),
-        dict(frozen=[0, 2]), dict(frozen=[1], layers=2), dict(norm="group", hidden=18, activation="relu"),
+        dict(norm="group", jk="max"),
+        dict(jk="max", layers=2),
+        dict(frozen=[0, 2]),
+        dict(frozen=[1], layers=2),
+        dict(norm="group", hidden=18, activation="relu"),
     ]
     closing = [
-        dict(), dict(layers=2, hidden=16), dict(layers=3, hidden=3, weight_decay=0.01), dict(norm="none"),
-        dict(norm="none", layers=2, activation="tanh", normalise=False, optimiser="sgd"), dict(jk="max", layers=2),
-        dict(jk="sum", norm="none"), dict(normalise=False, hidden=18, optimiser="sgd"), dict(frozen=[1], layers=2),
+        dict(),
+        dict(layers=2, hidden=16),
+        dict(layers=3, hidden=3, weight_decay=0.01),
+        dict(norm="none"),
+        dict(norm="none", layers=2, activation="tanh", normalise=False, optimiser="sgd"),
+        dict(jk="max", layers=2),
+        dict(jk="sum", norm="none"),
+        dict(normalise=False, hidden=18, optimiser="sgd"),
+        dict(frozen=[1], layers=2),
     ]
     variants += [{"closing": "combination", **variant} for variant in closing]
     cases = [run({**base, **variant, "seed": seed}, xs, labels) for seed, variant in enumerate(variants, 1)]

@@ -1,6 +1,6 @@
 """Writes crates/privacy/tests/oracle/zcdp.json: [rho, delta, epsilon] as dp-accounting converts concentrated privacy.
 
-    python scripts/oracle/zcdp.py
+python scripts/oracle/zcdp.py
 """
 
 import json
@@ -21,5 +21,7 @@ def epsilon(rho, delta):
 
 
 if __name__ == "__main__":
-    rows = [[rho, delta, epsilon(rho, delta)] for rho in [1e-4, 1e-3, 0.02, 0.5, 2.0, 10.0] for delta in [1e-3, 1e-6, 1e-10]]
+    rows = [
+        [rho, delta, epsilon(rho, delta)] for rho in [1e-4, 1e-3, 0.02, 0.5, 2.0, 10.0] for delta in [1e-3, 1e-6, 1e-10]
+    ]
     OUT.write_text(json.dumps(rows, indent=1) + "\n")

@@ -62,7 +62,7 @@ const FEW: usize = 10;
 /// Edges whose edge back is looked for; of larger graphs a sample.
 const LOOKED_AT: usize = 1 << 20;
 /// A column with fewer values than this is no list of names.
-const LEAST_VALUES: usize = 20;
+const MIN_VALUES: usize = 20;
 
 /// Everything that is found in a data set for a run with these settings. `given` are the settings that were asked for
 /// by name, as in config.toml.
@@ -122,7 +122,8 @@ fn units(dataset: &Dataset, settings: &Settings, given: &[&str], remarks: &mut V
             let published = settings.delta_rule == DeltaRule::Published;
             let why = if published { ", as published," } else { "" };
             let text = format!(
-                "every edge has an edge back, but one direction{why} counts as a record: an undirected edge is protected \
+                "every edge has an edge back, but one direction{why} counts as a record: an undirected edge is \
+                 protected \
                  less than epsilon says"
             );
             let asked = if published { Remedy::Drop("preset") } else { Remedy::Drop("directed") };
@@ -131,7 +132,8 @@ fn units(dataset: &Dataset, settings: &Settings, given: &[&str], remarks: &mut V
         Level::Node if symmetric => remarks.push(note(
             "reverse-edge-remains",
             "every edge has an edge back: a person's record holds the edges from that person; the other side of each \
-             undirected edge is in the neighbour's record, and still shows that they are neighbours when the person's own record is \
+             undirected edge is in the neighbour's record, and still shows that they are neighbours when the \
+             person's own record is \
              left out"
                 .into(),
         )),
@@ -176,7 +178,7 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
         let text = format!("{loops} edges lead from a node to itself and were left out");
         remarks.push(note("self-loops", text));
     }
-    telling_order(dataset, settings, remarks);
+    id_order_leak(dataset, settings, remarks);
     let alone = receive_nothing(graph, settings.direction);
     if graph.distinct_edges() == 0 {
         remarks
@@ -202,15 +204,16 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
 }
 
 /// Nodes in an order that follows edges, as where a list of nodes was made of them.
-fn telling_order(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
+fn id_order_leak(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
     let Some(found) = order::telling(dataset, settings) else { return };
     remarks.push(match dataset.node_ids() {
-        NodeIds::Text { .. } => warning("telling-order", format!(
-            "ids are public, and nodes in their order tell edges ({found}): give ids that do not follow edges, such as pseudonyms"
+        NodeIds::Text { .. } => warning("id-order-leak", format!(
+            "ids are public, and nodes in their order tell edges ({found}): give ids that do not follow edges, such \
+             as pseudonyms"
         )),
         NodeIds::Position | NodeIds::Integers(_) => {
             let refusal = order::refusal(&found);
-            let remark = warning("telling-order", refusal.kind().to_string());
+            let remark = warning("id-order-leak", refusal.kind().to_string());
             refusal.remedies().iter().cloned().fold(remark, Remark::remedy)
         }
     });
@@ -266,7 +269,7 @@ fn names(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
             continue;
         }
         let used = records_with(dataset, first, count);
-        if count >= LEAST_VALUES && 2 * count > used {
+        if count >= MIN_VALUES && 2 * count > used {
             remarks.push(warning(
                 "nearly-unique",
                 format!(
@@ -412,9 +415,9 @@ mod tests {
     #[test]
     fn an_order_of_nodes_that_follows_edges_is_found_at_private_levels() {
         let edge = Settings::of(progap::MethodKind::ProgapLabels, Level::Edge).unit_by_graph();
-        assert_eq!(codes(&ring_of_steps(1, plain, ""), &edge), ["telling-order"]);
+        assert_eq!(codes(&ring_of_steps(1, plain, ""), &edge), ["id-order-leak"]);
         let node = Settings::of(progap::MethodKind::ProgapLabels, Level::Node);
-        assert!(codes(&ring_of_steps(1, plain, ""), &node).contains(&"telling-order"));
+        assert!(codes(&ring_of_steps(1, plain, ""), &node).contains(&"id-order-leak"));
         assert_eq!(
             codes(&ring_of_steps(1, plain, ""), &Settings { order: Order::Public, ..edge.clone() }),
             [""; 0]

@@ -468,9 +468,9 @@ impl Gradients {
         };
         let queries = plan.queries.map(always).ok_or(Error::internal("every query has an event"))?;
         let mut vault = open(dataset, &settings, &Plan { queries, ..plan.clone() }, randomness)?;
-        let most_parameters = self.network.trained_count();
+        let max_parameters = self.network.trained_count();
         let (network, aggregates) = (&self.network, &vec![]);
-        let question = Gradient { label: "gradient 0/0", network, most_parameters, aggregates };
+        let question = Gradient { label: "gradient 0/0", network, max_parameters, aggregates };
         let mean = vault.ask(question)?;
         Ok(mean.iter().map(|value| value * settings.batch_size as f32).collect())
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Args, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Columns {
-    /// File that says what columns are, in TOML, such as: [columns.age] as = "number", bounds = [0, 120]
+    /// What columns are, in TOML: [columns.age] as = "number", bounds = [0, 120]
     #[arg(long, value_name = "FILE", value_parser = read_file, help_heading = "Data")]
     #[serde(rename = "choices", skip_serializing_if = "Option::is_none")]
     columns: Option<ColumnChoices>,
@@ -43,7 +43,7 @@ pub struct Columns {
     #[arg(long, value_name = "COLUMN=LOW:HIGH", allow_hyphen_values = true, help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     bounds: Vec<String>,
-    /// The most categories that a column may have; the rest become one, "other"
+    /// Maximum number of categories of a column; the rest become one, "other"
     #[arg(long, value_name = "N", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     max_categories: Option<usize>,

@@ -5,6 +5,7 @@
 mod columns;
 mod command;
 mod flags;
+mod help;
 mod launch;
 mod machine;
 #[cfg(feature = "mpi")]
@@ -78,13 +79,18 @@ enum Command {
     Man(command::man::Man),
 }
 
+/// The command with all its flags.
+fn command() -> clap::Command {
+    let command = flags::with_quiet(Arguments::command());
+    help::in_one_line(command.mut_subcommand("train", command::train::settle_resumed))
+}
+
 /// Runs the command with these arguments, of which the first is its own name, and gives its exit code. It takes over
 /// the process: the panic hook, the handling of signals and the pool of threads.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     std::panic::set_hook(Box::new(report_panic));
     machine::prepare();
-    let command = flags::with_quiet(Arguments::command());
-    let command = command.mut_subcommand("train", command::train::settle_resumed);
+    let command = command();
     let parsed = command.clone().try_get_matches_from(arguments).and_then(|matches| {
         flags::remember(&command, &matches);
         if flags::is_quiet(&matches) {
@@ -167,7 +173,8 @@ fn train_on_ranks(train: command::train::Train) -> command::Outcome {
 fn train_on_ranks(train: command::train::Train) -> command::Outcome {
     match launch::ranks() {
         Some(ranks) if ranks > 1 => Err(format!(
-            "this is one of {ranks} ranks, and this build of progap trains on one machine: build it with `cargo build --release \
+            "this is one of {ranks} ranks, and this build of progap trains on one machine: build it with `cargo \
+             build --release \
              --features mpi`"
         )
         .into()),

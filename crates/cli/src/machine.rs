@@ -55,7 +55,7 @@ impl Memory {
     /// Keeps to it from now on.
     pub fn keep(&self) {
         if let Some(bytes) = self.memory {
-            progap::keep_memory_below(bytes);
+            progap::set_memory_limit(bytes);
         }
     }
 }

@@ -27,8 +27,8 @@ const DEFAULT_FOLDER: &str = "data";
 /// The folder that holds downloaded data sets.
 #[derive(Args, Clone, Serialize, Deserialize)]
 pub struct DataFolder {
-    /// Folder that holds downloaded data sets (for example one with facebook100/Berkeley13.mat)
-    #[arg(long, env = "PROGAP_DATA", value_name = "DIR", default_value = DEFAULT_FOLDER)]
+    /// Folder of downloaded data sets (for example one with facebook100/Berkeley13.mat)
+    #[arg(long, env = "PROGAP_DATA", value_name = "DIR", default_value = DEFAULT_FOLDER, help_heading = "Data")]
     pub data_dir: PathBuf,
 }
 
@@ -36,46 +36,46 @@ pub struct DataFolder {
 #[derive(Args, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DataSource {
-    /// A name from `progap data list`, a folder or file of any known format, or a node table (with --edges)
+    /// A name from `progap data list`, a folder, a file, or a node table (with --edges)
     #[arg(default_value = "demo")]
     dataset: String,
     /// The edge table that goes with a node table
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     edges: Option<PathBuf>,
     /// The file of labels that goes with an edge list: an id and a label in each line
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     labels: Option<PathBuf>,
-    /// Whether the first line of an edge list, or of its file of labels, is a header [default: as it looks]
-    #[arg(long, value_name = "YES|NO", value_parser = parse_yes_no)]
+    /// Whether an edge list, or its file of labels, begins with a header [default: as it looks]
+    #[arg(long, value_name = "YES|NO", value_parser = parse_yes_no, help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     header: Option<bool>,
     /// Encoding of files of text: utf-8, latin-1 or utf-16 [default: utf-8]
-    #[arg(long, value_name = "NAME", value_parser = parse_encoding)]
+    #[arg(long, value_name = "NAME", value_parser = parse_encoding, help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     encoding: Option<String>,
     #[command(flatten)]
     folder: DataFolder,
-    /// Column of the node table that holds the ids [default: id]
+    /// Column of the node table with the ids [default: id]
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// Column of the node table that holds the labels [default: label]
+    /// Column of the node table with the labels [default: label]
     ///
     /// For Facebook100 it is the attribute to predict, year unless given.
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
-    /// Column of the node table that holds train, val or test [default: split, where there is one]
+    /// Column of the node table with train, val or test [default: split]
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     split: Option<String>,
-    /// Column of the edge table that holds the senders [default: source]
+    /// Column of the edge table with the senders [default: source]
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
-    /// Column of the edge table that holds the receivers [default: target]
+    /// Column of the edge table with the receivers [default: target]
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
@@ -88,7 +88,9 @@ pub struct DataSource {
     #[command(flatten)]
     #[serde(skip_serializing_if = "Columns::is_empty")]
     pub columns: Columns,
-    /// Name of the array of an .npz for labels, features, edges, train, val or test
+    /// Array of an .npz for labels, features, edges or a mask
+    ///
+    /// WHAT is labels, features, edges, train, val or test.
     #[arg(long, value_name = "WHAT=NAME", help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     array: Vec<String>,
@@ -102,24 +104,24 @@ pub struct DataSource {
     /// undirected edges.
     #[arg(long, conflicts_with = "symmetrise", help_heading = "Data")]
     undirected: bool,
-    /// Add the edge back to every edge that has none; edge level then protects undirected edges
+    /// Add the reverse edge wherever it is missing; edge level then protects undirected edges
     #[arg(long, help_heading = "Data")]
     symmetrise: bool,
-    /// What an edge stands for, such as payment: statement, report and export name it so
+    /// What an edge is called in statement, report and export, such as payment
     #[arg(long, value_name = "NAME", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     relation: Option<String>,
-    /// Seed of the split and, in training, of the noise: such a release is not private
+    /// Seed of split and noise, for experiments: not private
     ///
-    /// For experiments. The split of data that has one stays.
+    /// The split of data that has one stays.
     #[arg(long, help_heading = "Data")]
     #[serde(skip)]
     seed: Option<u64>,
-    /// Seed of the random split alone: repeated runs then have the same split [default: that of --seed]
+    /// Seed of the random split alone: repeated runs then share one [default: that of --seed]
     #[arg(long, value_name = "SEED", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     split_seed: Option<u64>,
-    /// Shares of validation and test nodes of a random split [default: 0.10,0.15]
+    /// Shares of validation and test nodes in a random split [default: 0.10,0.15]
     #[arg(long, value_name = "VAL,TEST", value_parser = parse_ratios, help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     ratios: Option<Ratios>,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Args, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Transforms {
-    /// Keep only the nodes whose ids are listed in this file, one per line
+    /// Keep only the nodes listed in this file, one id per line
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     #[serde(skip_serializing_if = "Option::is_none")]
     keep_nodes: Option<PathBuf>,

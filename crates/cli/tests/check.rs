@@ -121,7 +121,7 @@ fn findings_are_no_failure_and_unusable_data_is_one() {
     let expected = [
         "repeated-edges",
         "self-loops",
-        "telling-order",
+        "id-order-leak",
         "no-senders",
         "nearly-unique",
         "id-addresses",

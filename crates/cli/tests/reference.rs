@@ -112,7 +112,20 @@ fn of_module(file: &str) -> String {
         std::fs::read_to_string(root().join("crates").join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
     let lines = text.lines().map_while(|line| line.strip_prefix("//!"));
     let lines: Vec<&str> = lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
-    without_links(&lines.join("\n"))
+    pages_of_proofs(&without_links(&lines.join("\n")))
+}
+
+/// Links to modules of proofs in the API reference, as links to the pages of the book.
+fn pages_of_proofs(text: &str) -> String {
+    let mut parts = text.split("](progap_privacy::proofs::");
+    let mut linked = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let (module, rest) = part.split_once(')').expect("the end of a link");
+        let (module, anchor) =
+            module.split_once('#').map_or((module, String::new()), |(m, a)| (m, format!("#{a}")));
+        linked += &format!("](../proofs/{}.md{anchor}){rest}", module.replace('_', "-"));
+    }
+    linked
 }
 
 /// The fields of a struct, or the variants of an enumeration, with what is said of them.

@@ -162,7 +162,8 @@ fn what_holds_edges_in_memory_is_refused_before_anything_is_spent() {
         let begin: &[&str] = &["train", "g.progap", "--memory", "8G", "--out", "r"];
         let order: &[&str] = if case.contains(&"none") { &[] } else { &["--order", "public"] };
         let ledger: &[&str] = if case.contains(&"--level") { &[] } else { &["--ledger", "b.db"] };
-        progap_in(at, &[begin, order, ledger, case].concat()).refused(&["cannot keep to a bound", remedy]);
+        progap_in(at, &[begin, order, ledger, case].concat())
+            .refused(&["cannot keep a memory limit", remedy]);
         assert!(!at.join("r").exists(), "{case:?}");
     }
     let shown = progap_in(at, &["ledger", "show", "b.db", "--runs", "--json"]).json();

@@ -174,7 +174,8 @@ fn model_card(release: &Release) -> Result<String> {
         ("level", settings.level.to_string()),
         (
             "tuning",
-            "none of its cost is counted here: settings that were chosen on these data by trying several cost more".into(),
+            "none of its cost is counted here: settings that were chosen on these data by trying several cost \
+             more".into(),
         ),
     ];
     rows.extend(statement.relation.clone().map(|name| ("relation", name)));
@@ -194,12 +195,15 @@ fn model_card(release: &Release) -> Result<String> {
         .collect::<Vec<_>>()
         .join(", ");
     Ok(format!(
-        "---\nlicense: unknown\nlibrary_name: progap\npipeline_tag: graph-ml\ntags:\n- differential-privacy\n- node-classification\n- onnx\n---\n\n\
+        "---\nlicense: unknown\nlibrary_name: progap\npipeline_tag: graph-ml\ntags:\n- differential-privacy\n- \
+         node-classification\n- onnx\n---\n\n\
          # {name}\n\nA node classifier with {classes} classes, trained by ProGAP.\n\n\
          ## Guarantee\n\n{words}\n\n| | |\n|---|---|\n{table}\n\
          Taken to be public:\n\n{public}\nNot covered:\n\n{open}\n\
-         ## Use\n\n`model.onnx` reads {inputs}, a row for each node, and gives `probabilities`. The noisy aggregates of the nodes that it \
-         was trained on lie in `aggregates/`; predictions cost no further budget{whose}. `privacy.json` is the statement, which can be \
+         ## Use\n\n`model.onnx` reads {inputs}, a row for each node, and gives `probabilities`. The noisy \
+         aggregates of the nodes that it \
+         was trained on lie in `aggregates/`; predictions cost no further budget{whose}. `privacy.json` is the \
+         statement, which can be \
          recomputed from the release itrelease.\n",
         name = release.nodes().name(),
         classes = release.nodes().classes(),
@@ -235,9 +239,12 @@ fn mlmodel(release: &Release) -> String {
     // A text of JSON is one of YAML; MLflow keeps both lists as text.
     let text = |list: &[Value]| json!(json!(list).to_string()).to_string();
     format!(
-        "flavors:\n  onnx:\n    code: null\n    data: {ONNX}\n    onnx_version: 1.16.0\n    providers:\n    - CPUExecutionProvider\n  \
-         python_function:\n    data: {ONNX}\n    env:\n      virtualenv: python_env.yaml\n    loader_module: mlflow.onnx\n    \
-         python_version: 3.11.0\nmetadata:\n  dp:{guarantee}\n  guarantee: {words}\nmlflow_version: 2.9.0\nsignature:\n  inputs: {inputs}\n  outputs: {outputs}\n  \
+        "flavors:\n  onnx:\n    code: null\n    data: {ONNX}\n    onnx_version: 1.16.0\n    providers:\n    - \
+         CPUExecutionProvider\n  \
+         python_function:\n    data: {ONNX}\n    env:\n      virtualenv: python_env.yaml\n    loader_module: \
+         mlflow.onnx\n    \
+         python_version: 3.11.0\nmetadata:\n  dp:{guarantee}\n  guarantee: {words}\nmlflow_version: \
+         2.9.0\nsignature:\n  inputs: {inputs}\n  outputs: {outputs}\n  \
          params: null\n",
         inputs = text(&inputs),
         outputs = text(&outputs),

@@ -269,8 +269,10 @@ mod tests {
         );
         assert_eq!(key.sign(b"")[..], signature[..]);
         assert!(key.public().signed(b"", &signature) && !key.public().signed(b" ", &signature));
-        let secret = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
-        let public = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
+        let secret = "-----BEGIN PRIVATE \
+            KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
+        let public = "-----BEGIN PUBLIC \
+            KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
         let read = SecretKey::parse(secret).unwrap();
         assert_eq!(read.public().pem(), public);
         assert_eq!(PublicKey::parse(public).unwrap(), read.public());
@@ -279,7 +281,8 @@ mod tests {
     #[test]
     fn a_key_with_which_anything_is_signed_is_refused() {
         // The neutral element, in the SPKI encoding.
-        let weak = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n-----END PUBLIC KEY-----\n";
+        let weak = "-----BEGIN PUBLIC \
+            KEY-----\nMCowBQYDK2VwAyEAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n-----END PUBLIC KEY-----\n";
         assert!(PublicKey::parse(weak).unwrap_err().contains("weak"));
     }
 }

@@ -7,7 +7,7 @@ pub mod write;
 
 use progap_graph::{
     AtomicFile, AtomicFolder, Buffer, Dataset, DatasetParts, EdgeWeights, Error, Features, Graph,
-    GraphBuilder, InFile, NoColumn, NoColumns, NodeIds, NumberColumn, Part, Place, Problem, Ratios, ReadOff,
-    Remedy, Result, Split, UNLABELLED, Undeclared, check_offsets, file, order, prepare, room, scale, single,
-    store, synth, transform,
+    GraphBuilder, InFile, InferenceKind, InferredSchema, NoColumn, NoColumns, NodeIds, NumberColumn, Part,
+    Place, Problem, Ratios, Remedy, Result, Split, UNLABELLED, check_offsets, file, order, prepare, room,
+    scale, single, store, synth, transform,
 };

@@ -9,7 +9,7 @@ use common::npz::{archive, array, fixture, floats, integers, sorted_edges};
 use common::shared::shared;
 use progap_formats::read::encoding::Encoding;
 use progap_formats::read::{self, LoadOptions, edge_list, npz};
-use progap_graph::{Dataset, Error, Problem, ReadOff, Result, UNLABELLED};
+use progap_graph::{Dataset, Error, InferenceKind, Problem, Result, UNLABELLED};
 
 fn lists(edges: &str, labels: &str, header: Option<bool>) -> Result<Dataset> {
     let options = LoadOptions { header, ..LoadOptions::default() };
@@ -189,7 +189,7 @@ fn ids_of_another_kind_become_no_features() {
         .dataset
         .undeclared()
         .iter()
-        .filter(|undeclared| undeclared.what == ReadOff::Distinct)
+        .filter(|undeclared| undeclared.what == InferenceKind::Distinct)
         .map(|undeclared| undeclared.column.as_str())
         .collect();
     assert_eq!(left, ["account", "handle"]);
@@ -200,7 +200,7 @@ fn ids_of_another_kind_become_no_features() {
         options.categorical.push("handle".into());
     });
     assert_eq!(kept.dataset.features().columns(), 32);
-    assert!(kept.dataset.undeclared().iter().all(|undeclared| undeclared.what != ReadOff::Distinct));
+    assert!(kept.dataset.undeclared().iter().all(|undeclared| undeclared.what != InferenceKind::Distinct));
     let kept = read(&text, &|options| options.columns.keep = vec!["account".into()]);
     assert_eq!(kept.dataset.feature_names(), ["account"]);
     // Of a column that is called an id nothing is looked at.

@@ -7,7 +7,7 @@ use own::{described, read, read_with};
 use progap_formats::read::columns::{Bound, ColumnKind, DateOrder};
 use progap_formats::read::{Described, LoadOptions};
 use progap_graph::scale::{Curve, Map};
-use progap_graph::{Dataset, Place, Preparation, Problem, ReadOff, store, transform};
+use progap_graph::{Dataset, InferenceKind, Place, Preparation, Problem, store, transform};
 
 #[test]
 fn missing_numbers_are_zero_beside_an_indicator() {
@@ -182,15 +182,15 @@ fn categories_are_cut_listed_or_declared() {
 fn what_nobody_declared_is_listed_with_the_data() {
     let nodes =
         "id,label,town,age,joined\n1,a,Ayr,30,2000-01-11\n2,b,Bath,,2000-01-01\n3,a,Cork,20,2000-01-02\n";
-    let list = |data: &Dataset| -> Vec<(String, ReadOff)> {
+    let list = |data: &Dataset| -> Vec<(String, InferenceKind)> {
         data.undeclared().iter().map(|undeclared| (undeclared.column.clone(), undeclared.what)).collect()
     };
-    let named = |what: &[(&str, ReadOff)]| -> Vec<(String, ReadOff)> {
+    let named = |what: &[(&str, InferenceKind)]| -> Vec<(String, InferenceKind)> {
         what.iter().map(|(column, what)| (column.to_string(), *what)).collect()
     };
     let mut options = LoadOptions::default();
     let data = read_with(nodes, &options).unwrap();
-    use ReadOff::{Categories, Missing, MostFrequent};
+    use InferenceKind::{Categories, Missing, MostFrequent};
     assert_eq!(list(&data), named(&[("town", Categories), ("age", Missing), ("joined", Missing)]));
     // It goes where the data goes.
     let folder = tempfile::tempdir().unwrap();

@@ -125,7 +125,7 @@ pub fn csv(content: &[u8]) {
             // And any table can be read as if it came later: the same, or whatever stands for edges.
             for later in [nodes, edges] {
                 let options = LaterOptions { lenient: later == edges, ..LaterOptions::default() };
-                let _ = table::read_later(LaterTable::Csv(later), &schema, &options);
+                let _ = table::read_new_nodes(LaterTable::Csv(later), &schema, &options);
             }
         }
     }

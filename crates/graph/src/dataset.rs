@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::scale::{self, NumberColumn, Preparation};
 use crate::{
-    Buffer, Features, Graph, NodeIds, Part, Place, Problem, Ratios, Result, Scaled, Split, Undeclared, order,
-    room,
+    Buffer, Features, Graph, InferredSchema, NodeIds, Part, Place, Problem, Ratios, Result, Scaled, Split,
+    order, room,
 };
 
 /// The label of a node whose class is not known. It is no class: whatever takes it for one goes out of range.
@@ -37,7 +37,7 @@ pub struct DatasetParts {
     /// The feature columns that hold numbers in a unit of their own; all others are used as they are.
     pub numbers: Vec<NumberColumn>,
     /// Facts that were read off the rows of a table, as nobody declared them.
-    pub undeclared: Vec<Undeclared>,
+    pub undeclared: Vec<InferredSchema>,
     /// What an edge stands for, such as "payment", where its owner named it: for statements and reports.
     pub relation: Option<String>,
     /// The split, where the data came with one.
@@ -173,12 +173,12 @@ impl Dataset {
     }
 
     /// How many of them have neither declared bounds nor a map.
-    pub fn open_numbers(&self) -> usize {
+    pub fn unbounded_numeric_columns(&self) -> usize {
         self.numbers().iter().filter(|number| number.is_open()).count()
     }
 
     /// Facts that were read off the rows of a table, as nobody declared them.
-    pub fn undeclared(&self) -> &[Undeclared] {
+    pub fn undeclared(&self) -> &[InferredSchema] {
         &self.0.undeclared
     }
 
@@ -201,7 +201,7 @@ impl Dataset {
     /// The same data with its number columns brought to scale, and with a column of ones where there are no features at
     /// all, so that there is something to begin with. Done once: a second time changes nothing.
     pub fn prepared(self, how: Preparation) -> Result<Dataset> {
-        let mut prepared = self.never_bare()?;
+        let mut prepared = self.with_constant_feature_if_empty()?;
         if prepared.0.numbers.iter().all(|number| number.map.is_some()) {
             return Ok(prepared);
         }
@@ -228,7 +228,7 @@ impl Dataset {
     }
 
     /// The same data, with a column of ones where there are no features at all.
-    pub fn never_bare(mut self) -> Result<Dataset> {
+    pub fn with_constant_feature_if_empty(mut self) -> Result<Dataset> {
         if self.0.features.columns() == 0 {
             self.0.features = Features::dense(self.nodes(), 1, room::filled(1f32, self.nodes())?)?;
             self.0.feature_names = vec!["constant".into()];

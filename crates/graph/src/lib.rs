@@ -48,5 +48,5 @@ pub use scaled::Scaled;
 pub use sketch::{PARTS, SKETCHES, Sketch};
 pub use split::{Part, Ratios, Split};
 pub use symmetry::EdgesBack;
-pub use undeclared::{ReadOff, Undeclared};
+pub use undeclared::{InferenceKind, InferredSchema};
 pub use weights::EdgeWeights;

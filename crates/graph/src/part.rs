@@ -69,12 +69,11 @@ struct Block<'a> {
 impl PartGraph {
     /// The edges into the nodes of a range. No other edge is looked at.
     pub fn new(graph: &Graph, rows: Range<usize>) -> PartGraph {
-        PartGraph { graph: graph.clone(), rows, stay: None, edges: 0, longest: 0, senders: vec![] }
-            .looked_at()
+        PartGraph { graph: graph.clone(), rows, stay: None, edges: 0, longest: 0, senders: vec![] }.scan()
     }
 
     /// Finds out what follows from all edges of the part.
-    fn looked_at(mut self) -> PartGraph {
+    fn scan(mut self) -> PartGraph {
         let mut occurs = Occurring::none(self.graph.nodes());
         let (mut edges, mut longest) = (0, 0);
         self.read(|block| {
@@ -119,7 +118,7 @@ impl PartGraph {
         if found != staying.places.len() {
             return Err(changed());
         }
-        Ok(PartGraph { stay: Some(stay), ..self }.looked_at())
+        Ok(PartGraph { stay: Some(stay), ..self }.scan())
     }
 
     fn stays(&self, edge: usize) -> bool {
@@ -145,7 +144,7 @@ impl PartGraph {
             offsets.push(senders.len() as u64);
             crate::store::note_read(size_of_val(of_row));
             if senders.len() >= AT_ONCE || row + 1 == self.rows.end {
-                crate::store::give_back_pages();
+                crate::store::release_pages();
                 let rows = first - self.rows.start..row + 1 - self.rows.start;
                 each(Block { rows, offsets: &offsets, senders: &mut senders });
                 first = row + 1;

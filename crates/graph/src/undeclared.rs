@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 /// Something about a column that was read off the rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Undeclared {
+pub struct InferredSchema {
     /// The column of the table.
     pub column: String,
     /// The fact.
-    pub what: ReadOff,
+    pub what: InferenceKind,
 }
 
 /// Facts that can be read off the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ReadOff {
+pub enum InferenceKind {
     /// Which categories there are.
     Categories,
     /// Which categories are the most frequent; all others are one.

@@ -23,8 +23,8 @@ pub struct Charge {
     pub note: String,
     /// The most values of noise that it draws from tables, whose small error is a part of delta.
     pub noise_values: u64,
-    /// A hash of the run's key, in hexadecimal: the same run cannot be resumed with another key, which would be a second
-    /// sample.
+    /// A hash of the run's key, in hexadecimal: the same run cannot be resumed with another key, which would be a
+    /// second sample.
     pub key_commitment: Option<String>,
     /// Whether the noise comes from a seed: then it is not secret, the event is not what it says, and the charge is
     /// refused.

@@ -66,7 +66,8 @@ pub enum Error {
         path: PathBuf,
     },
     /// The file cannot be opened, or not be made.
-    #[error("the ledger {} cannot be opened: check that its folder exists and that you may write there", .path.display())]
+    #[error("the ledger {} cannot be opened: check that its folder exists and that you may write \
+        there", .path.display())]
     CannotOpen {
         /// The file.
         path: PathBuf,
@@ -78,7 +79,8 @@ pub enum Error {
         path: PathBuf,
     },
     /// No space left; nothing was charged.
-    #[error("there is no space left to write the ledger {}: free some and try again, nothing was charged", .path.display())]
+    #[error("there is no space left to write the ledger {}: free some and try again, nothing was \
+        charged", .path.display())]
     Full {
         /// The file.
         path: PathBuf,

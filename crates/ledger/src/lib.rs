@@ -235,10 +235,9 @@ impl Ledger {
         })
     }
 
-    /// The account to charge for a run on some data: the one of that name if `asked` is given; else the one whose
-    /// data are about the same people; else the one called like the data set. Where the data are not those that the
-    /// ledger knows
-    /// under the name, it says so: tell the owner before charging.
+    /// The account to charge for a run on some data: the one of that name if `asked` is given; else the one whose data
+    /// are about the same people; else the one called like the data set. Where the data are not those that the ledger
+    /// knows under the name, it says so: tell the owner before charging.
     ///
     /// # Errors
     /// No such account, or none for the unit; data about people who have a budget under another name than the one

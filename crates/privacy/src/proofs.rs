@@ -42,6 +42,7 @@ pages! {
     top_response "top-response",
     votes "votes",
     class_counts "class-counts",
+    addressed_sums "addressed-sums",
     selection "selection",
     randomness "randomness",
     ledger "ledger",

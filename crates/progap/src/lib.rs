@@ -28,9 +28,9 @@ use files::{folder, scratch};
 use model::{addressed, calibration, predictor, views};
 use vault::{mixing, propagate};
 
-pub use cost::keep_memory_below;
+pub use cost::set_memory_limit;
 pub use error::{Error, ErrorKind, InFile, Remedy, Result, Vocabulary};
-pub use front::{Accounted, Decided, account, load, load_with, looks_like_a_path, resume, train};
+pub use front::{AccountQuery, ResolvedRun, account, load, load_with, looks_like_a_path, resume, train};
 pub use method::{Observer, Progress};
 pub use model::assessment;
 pub use plan::{delta, query, units};

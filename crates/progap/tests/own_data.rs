@@ -260,7 +260,7 @@ fn a_run_with_noisy_counts_of_columns_goes_on_where_it_was_stopped() {
     stopped_and_resumed_on(&data, &settings, &[1, 2, 3]);
 }
 
-fn resolved(node: progap::Node, data: &Dataset) -> progap::settings::Checked {
+fn resolved(node: progap::Node, data: &Dataset) -> progap::settings::ValidSettings {
     let draft = node.settings().expect("settings");
     draft.resolve(&progap::settings::PublicFacts::of(data, &draft)).expect("settings")
 }

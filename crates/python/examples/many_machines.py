@@ -3,8 +3,8 @@
     python crates/python/examples/many_machines.py            # two workers on this machine
     python crates/python/examples/many_machines.py tcp://scheduler:8786 /shared/graph.progap /shared/runs
 
-Every worker must see the same folder. The graph goes as a file, which each worker maps; the ledger is asked before any noisy value is
-used, whichever worker runs the fit.
+Every worker must see the same folder. The graph goes as a file, which each worker maps; the ledger is asked before any
+noisy value is used, whichever worker runs the fit.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def compare(graph: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def publish(graph: str, settings: dict[str, Any], ledger: str, folder: str) -> dict[str, Any]:
-    """One private fit, charged to the ledger. Dask runs a task again where its worker was lost: the folder has the run that was begun,
-    finished or not, and nothing is asked or charged twice."""
+    """One private fit, charged to the ledger. Dask runs a task again where its worker was lost: the folder has the run
+    that was begun, finished or not, and nothing is asked or charged twice."""
     data = progap.load(graph)
     if not Path(folder).exists():
         release = progap.ProGAP(ledger=ledger, **settings).fit(data, folder=folder).release_
@@ -46,11 +46,14 @@ def comparisons(client: Client, graph: str, variants: list[dict[str, Any]], seed
     return client.gather([client.submit(compare, graph, variant, seed) for variant in variants for seed in seeds])
 
 
-def releases(client: Client, graph: str, variants: list[dict[str, Any]], ledger: str, out: str) -> list[dict[str, Any] | progap.LedgerError]:
+def releases(
+    client: Client, graph: str, variants: list[dict[str, Any]], ledger: str, out: str
+) -> list[dict[str, Any] | progap.LedgerError]:
     """A private release of each variant; what the ledger refuses comes back as its error."""
     # A fit is no function of its arguments: the same one twice is two fits.
     runs = [
-        client.submit(publish, graph, variant, ledger, f"{out}/release-{number}", pure=False) for number, variant in enumerate(variants)
+        client.submit(publish, graph, variant, ledger, f"{out}/release-{number}", pure=False)
+        for number, variant in enumerate(variants)
     ]
     found: list[dict[str, Any] | progap.LedgerError] = []
     for run in runs:
@@ -76,8 +79,12 @@ if __name__ == "__main__":
         main(Client(sys.argv[1]), sys.argv[2], sys.argv[3])
     else:
         # One core for each worker: fits take all cores that they see.
-        with tempfile.TemporaryDirectory() as here, LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, env={"RAYON_NUM_THREADS": "1"}
-        ) as cluster, Client(cluster) as client:
+        with (
+            tempfile.TemporaryDirectory() as here,
+            LocalCluster(
+                n_workers=2, threads_per_worker=1, dashboard_address=None, env={"RAYON_NUM_THREADS": "1"}
+            ) as cluster,
+            Client(cluster) as client,
+        ):
             progap.load("demo").save(f"{here}/demo.progap")
             main(client, f"{here}/demo.progap", here)

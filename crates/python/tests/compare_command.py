@@ -4,9 +4,10 @@
     pip install target/wheels/progap-*.whl                     # of `maturin build --release`
     python crates/python/tests/compare_command.py [FOLDER/facebook100/Berkeley13.mat] [--rounds 5]
 
-The two take turns, each run a process of its own, and the least of all rounds counts, because the machine may be busy. The command's time
-is that of its whole process, which reads the file and writes a release. Ours is that of `Graph(...)` and `fit` with the arrays in
-memory. Its memory is its peak; ours is the peak of the process above what it had before: interpreter, NumPy and arrays.
+The two take turns, each run a process of its own, and the least of all rounds counts, because the machine may be busy.
+The command's time is that of its whole process, which reads the file and writes a release. Ours is that of `Graph(...)`
+and `fit` with the arrays in memory. Its memory is its peak; ours is the peak of the process above what it had before:
+interpreter, NumPy and arrays.
 """
 
 from __future__ import annotations
@@ -62,7 +63,18 @@ def python(file: Path, level: str) -> dict[str, float]:
 
 def command(program: Path, file: Path, level: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as place:
-        asked = [program, "train", file, "--level", level, "--epsilon", LEVELS[level]["epsilon"], "--out", f"{place}/release", "--quiet"]
+        asked = [
+            program,
+            "train",
+            file,
+            "--level",
+            level,
+            "--epsilon",
+            LEVELS[level]["epsilon"],
+            "--out",
+            f"{place}/release",
+            "--quiet",
+        ]
         child = subprocess.Popen([str(part) for part in asked], stdout=subprocess.DEVNULL)
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -84,7 +96,10 @@ def compare(data: Path, program: Path, rounds: int) -> bool:
             for what, limit in LIMITS.items():
                 theirs, ours = (min(pair[side][what] for pair in runs) for side in (0, 1))
                 unit, size = ("s", 1.0) if what == "CPU" else ("MB", 1e6)
-                print(f"| {level} | {what} | {theirs / size:.2f} {unit} | {ours / size:.2f} {unit} | {ours / theirs:.2f} | {limit} |")
+                print(
+                    f"| {level} | {what} | {theirs / size:.2f} {unit} | {ours / size:.2f} {unit} | "
+                    f"{ours / theirs:.2f} | {limit} |"
+                )
                 held &= ours <= limit * theirs
     return held
 

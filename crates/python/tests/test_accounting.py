@@ -20,14 +20,19 @@ def test_bounds_say_who_gave_them():
     bound = accounting.epsilon(Event.gaussian(4.68), delta=1e-7)
     assert bound.accountant == "gdp" and float(bound) == bound.value == pytest.approx(1.0, abs=1e-3)
     assert accounting.delta(Event.gaussian(4.68), epsilon=bound.value).value <= 1e-7 * (1 + 1e-6)
-    by_each = [accounting.epsilon(Event.gaussian(2.0).repeated(5), delta=1e-6, accountant=name).value for name in accounting.accountants()]
+    by_each = [
+        accounting.epsilon(Event.gaussian(2.0).repeated(5), delta=1e-6, accountant=name).value
+        for name in accounting.accountants()
+    ]
     assert by_each[0] == min(by_each) and math.isfinite(max(by_each))
 
 
 def test_calibration_stays_within_the_budget():
     steps = Event.gaussian(1.0).poisson_sampled(0.02).repeated(500)
     found = accounting.calibrate(steps, epsilon=2.0, delta=1e-6)
-    assert found.bound.value <= 2.0 < accounting.epsilon(steps.with_noise_times(found.multiplier * 0.99), delta=1e-6).value
+    assert (
+        found.bound.value <= 2.0 < accounting.epsilon(steps.with_noise_times(found.multiplier * 0.99), delta=1e-6).value
+    )
     assert found.event == steps.with_noise_times(found.multiplier)
 
 

@@ -80,7 +80,9 @@ def test_a_ledger_refuses(graph, tmp_path):
         model = progap.ProGAP(epsilon=1.0, ledger=ledger, **FAST).fit(graph)
     assert model.guarantee_.private
     (status,) = ledger.status()
-    assert (status["name"], status["unit"], status["runs"]) == ("small", "edge-undirected", 1) and 0 < status["spent"] <= 1.2
+    assert (status["name"], status["unit"], status["runs"]) == ("small", "edge-undirected", 1) and 0 < status[
+        "spent"
+    ] <= 1.2
     heard = []
     with pytest.raises(progap.LedgerError, match="this run is refused"):
         progap.ProGAP(epsilon=1.0, ledger=tmp_path / "budget.db", progress=heard.append, **FAST).fit(graph)
@@ -122,9 +124,7 @@ def test_a_ledger_gives_the_same_people_one_budget(graph, arrays, tmp_path):
     other = progap.Graph(**{**arrays, "y": arrays["y"] % 2})
     with pytest.raises(progap.SettingsError, match="reason"):
         ledger.register(other, epsilon=9.0, delta=1e-5, name="second", unit="edge", same_people=False)
-    ledger.register(
-        other, epsilon=9.0, delta=1e-5, name="second", unit="edge", same_people=False, reason="a twin town"
-    )
+    ledger.register(other, epsilon=9.0, delta=1e-5, name="second", unit="edge", same_people=False, reason="a twin town")
     assert ledger.status()[2]["other_people"] == "a twin town"
 
 
@@ -159,7 +159,8 @@ def test_fits_count_in_every_unit_and_by_people(graph, arrays):
         progap.ProGAP(**node).fit(progap.Graph(**{**arrays, "edge_index": arrays["edge_index"][:, :2]}))
 
 
-# -- scikit-learn's own tools ----------------------------------------------------------------------------------------------------
+# -- scikit-learn's own tools
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_clone_and_parameters():
@@ -195,7 +196,9 @@ def test_a_ledger_stops_a_grid_search(graph, tmp_path):
     selection = pytest.importorskip("sklearn.model_selection")
     ledger = progap.Ledger(tmp_path / "budget.db")
     ledger.register(graph, epsilon=1.2, delta=1e-5)
-    search = selection.GridSearchCV(progap.ProGAP(graph=graph, ledger=ledger, **FAST), {"depth": [1, 2]}, cv=2, error_score="raise")
+    search = selection.GridSearchCV(
+        progap.ProGAP(graph=graph, ledger=ledger, **FAST), {"depth": [1, 2]}, cv=2, error_score="raise"
+    )
     with pytest.raises(progap.LedgerError):
         search.fit(graph.nodes, graph.y)
     assert ledger.status()[0]["runs"] == 1
@@ -230,19 +233,22 @@ def test_labels_that_were_shuffled_are_not_taken_for_those_of_the_graph(graph):
         selection.permutation_test_score(model, graph.nodes, graph.y, cv=2, n_permutations=1, random_state=0)
 
 
-#: These checks fit rows of features. There is no graph in them, and an estimator that quietly took rows for a graph without edges would be
-#: wrong in a way that nobody sees: ours refuses, in one sentence.
-ROWS_ALONE = "it fits rows of features; ours are about the nodes of a graph, and fit takes a Graph or positions of its nodes"
+#: These checks fit rows of features. There is no graph in them, and an estimator that quietly took rows for a graph
+#: without edges would be wrong in a way that nobody sees: ours refuses, in one sentence.
+ROWS_ALONE = (
+    "it fits rows of features; ours are about the nodes of a graph, and fit takes a Graph or positions of its nodes"
+)
 EXPECTED_FAILURES = dict.fromkeys(
     """
-    check_classifier_data_not_an_array check_classifiers_classes check_classifiers_one_label check_classifiers_regression_target
-    check_classifiers_train check_complex_data check_dict_unchanged check_dont_overwrite_parameters check_dtype_object
-    check_estimator_sparse_array check_estimator_sparse_matrix check_estimator_sparse_tag check_estimators_dtypes
-    check_estimators_empty_data_messages check_estimators_fit_returns_self check_estimators_nan_inf check_estimators_overwrite_params
-    check_estimators_pickle check_f_contiguous_array_estimator check_fit2d_1feature check_fit2d_1sample check_fit2d_predict1d
-    check_fit_check_is_fitted check_fit_idempotent check_fit_score_takes_y check_n_features_in check_n_features_in_after_fitting
-    check_positive_only_tag_during_fit check_readonly_memmap_input check_supervised_y_2d check_methods_sample_order_invariance
-    check_methods_subset_invariance check_fit1d
+    check_classifier_data_not_an_array check_classifiers_classes check_classifiers_one_label
+    check_classifiers_regression_target check_classifiers_train check_complex_data check_dict_unchanged
+    check_dont_overwrite_parameters check_dtype_object check_estimator_sparse_array check_estimator_sparse_matrix
+    check_estimator_sparse_tag check_estimators_dtypes check_estimators_empty_data_messages
+    check_estimators_fit_returns_self check_estimators_nan_inf check_estimators_overwrite_params
+    check_estimators_pickle check_f_contiguous_array_estimator check_fit2d_1feature check_fit2d_1sample
+    check_fit2d_predict1d check_fit_check_is_fitted check_fit_idempotent check_fit_score_takes_y check_n_features_in
+    check_n_features_in_after_fitting check_positive_only_tag_during_fit check_readonly_memmap_input
+    check_supervised_y_2d check_methods_sample_order_invariance check_methods_subset_invariance check_fit1d
     """.split(),
     ROWS_ALONE,
 )
@@ -275,7 +281,8 @@ def test_scikit_learns_checks_of_estimators():
 
 
 def test_what_the_checks_look_for_holds_on_graphs(graph):
-    """The same on data that it takes: parameters stay as they are, fit returns the estimator, and what it learnt ends in an underscore."""
+    """The same on data that it takes: parameters stay as they are, fit returns the estimator, and what it learnt ends
+    in an underscore."""
     model = progap.ProGAP(**FAST)
     before = dict(model.get_params())
     assert model.fit(graph) is model and model.get_params() == before

@@ -1,4 +1,5 @@
-"""Fits over the workers of a real Dask cluster: results are those of one process, and one ledger counts for all of them."""
+"""Fits over the workers of a real Dask cluster: results are those of one process, and one ledger counts for all of
+them."""
 
 import subprocess
 import sys
@@ -18,14 +19,17 @@ import many_machines  # noqa: E402
 def client(tmp_path_factory):
     # Workers find the recipe as they find any module of the user's.
     paths = {"PYTHONPATH": str(Path(many_machines.__file__).parent), "RAYON_NUM_THREADS": "1"}
-    with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=None,
-        env=paths,
-        local_directory=str(tmp_path_factory.mktemp("dask")),
-    ) as cluster, distributed.Client(cluster) as client:
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            env=paths,
+            local_directory=str(tmp_path_factory.mktemp("dask")),
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         yield client
 
 
@@ -65,8 +69,12 @@ def test_a_task_that_runs_again_is_charged_once(client, graph, tmp_path):
     ledger.register(progap.load(file), epsilon=1.0, delta=1e-5)
     folder = tmp_path / "release"
     with pytest.raises(progap.Stopped):
-        progap.ProGAP(epsilon=1.0, ledger=ledger, progress=lambda p: False, **FAST).fit(progap.load(file), folder=folder)
-    run = client.submit(many_machines.publish, file, {"epsilon": 1.0, **FAST}, str(ledger.path), str(folder), pure=False).result()
+        progap.ProGAP(epsilon=1.0, ledger=ledger, progress=lambda p: False, **FAST).fit(
+            progap.load(file), folder=folder
+        )
+    run = client.submit(
+        many_machines.publish, file, {"epsilon": 1.0, **FAST}, str(ledger.path), str(folder), pure=False
+    ).result()
     assert run["folder"] == str(folder) and ledger.check()["runs"] == 1
 
 
@@ -79,4 +87,8 @@ def test_graphs_and_parameters_travel(client, graph):
 def test_the_example_runs():
     said = subprocess.run([sys.executable, many_machines.__file__], capture_output=True, text=True, timeout=600)
     assert said.returncode == 0, said.stderr
-    assert said.stdout.count("by process") == 4 and "this run is refused" in said.stdout and said.stdout.count("'epsilon'") == 2
+    assert (
+        said.stdout.count("by process") == 4
+        and "this run is refused" in said.stdout
+        and said.stdout.count("'epsilon'") == 2
+    )

@@ -76,7 +76,12 @@ def test_settings_are_those_of_the_library():
         if about["offered"]:
             assert f"    {about['name']} : " in progap.ProGAP.__doc__
     assert progap.ProGAP(level="node").settings()["epsilon"] == 8.0
-    assert progap.ProGAP(method="progap-labels", epsilon=np.float32(2), depth=np.int64(3), layerwise=np.True_).settings()["depth"] == 3
+    assert (
+        progap.ProGAP(method="progap-labels", epsilon=np.float32(2), depth=np.int64(3), layerwise=np.True_).settings()[
+            "depth"
+        ]
+        == 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,14 +141,28 @@ def test_the_same_seed_gives_the_same_model_as_the_command(graph, tmp_path):
     graph.save(tmp_path / "small.progap")
     with pytest.warns(progap.NotPrivateWarning, match="no guarantee"):
         model = progap.ProGAP(random_state=3, **FAST).fit(graph)
-    command = [sys.executable, "-m", "progap", "train", str(tmp_path / "small.progap"), "--seed", "3", "--method", "progap-labels", "--epochs", "3"]
+    command = [
+        sys.executable,
+        "-m",
+        "progap",
+        "train",
+        str(tmp_path / "small.progap"),
+        "--seed",
+        "3",
+        "--method",
+        "progap-labels",
+        "--epochs",
+        "3",
+    ]
     subprocess.run([*command, "--out", str(tmp_path / "release"), "--quiet"], check=True)
     np.testing.assert_array_equal(progap.Release(tmp_path / "release").predict_proba(), model.predict_proba())
 
 
 @pytest.mark.parametrize("level", ["edge", "node"])
 def test_save_verify_and_predict(graph, tmp_path, level):
-    model = progap.ProGAP(method="progap-labels", level=level, epochs=2, batch_size=64 if level == "node" else None).fit(graph)
+    model = progap.ProGAP(
+        method="progap-labels", level=level, epochs=2, batch_size=64 if level == "node" else None
+    ).fit(graph)
     saved = model.save(tmp_path / "release")
     release = progap.Release(tmp_path / "release").verify()
     np.testing.assert_array_equal(release.predict_proba(), model.predict_proba())
@@ -182,7 +201,9 @@ def test_frames_of_predictions(model):
 def test_a_callback_hears_every_epoch_and_can_stop(graph, tmp_path):
     heard = []
     progap.ProGAP(method="progap-labels", depth=1, epochs=4, progress=heard.append).fit(graph)
-    assert [(p.stage, p.epoch) for p in heard] == [(stage, epoch) for stage in range(heard[0].stages) for epoch in range(1, 5)]
+    assert [(p.stage, p.epoch) for p in heard] == [
+        (stage, epoch) for stage in range(heard[0].stages) for epoch in range(1, 5)
+    ]
     assert "stage 1 of" in repr(heard[0]) and threading.current_thread() is threading.main_thread()
     with pytest.raises(progap.Stopped, match="lost"):
         progap.ProGAP(method="progap-labels", progress=lambda p: p.epoch < 2).fit(graph)
@@ -255,7 +276,9 @@ def test_at_node_level_predictions_say_for_whom_they_are(graph, tmp_path):
         release.to_frame,
     ]
     for call in calls:
-        with pytest.warns(progap.AudienceWarning, match="give it to that node, or to those who may see its features") as caught:
+        with pytest.warns(
+            progap.AudienceWarning, match="give it to that node, or to those who may see its features"
+        ) as caught:
             call()
         assert all(str(warning.message) in said for warning in caught if warning.category is progap.AudienceWarning)
         assert caught[0].filename == __file__

@@ -100,7 +100,11 @@ def test_read_only_arrays_of_any_layout(nodes, columns, steps, data):
 
 
 @MANY
-@given(indptr=st.lists(st.integers(-1, 6), min_size=4, max_size=4), indices=st.lists(st.integers(-2, 5), max_size=6), data=st.data())
+@given(
+    indptr=st.lists(st.integers(-1, 6), min_size=4, max_size=4),
+    indices=st.lists(st.integers(-2, 5), max_size=6),
+    data=st.data(),
+)
 def test_any_read_only_sparse_rows(indptr, indices, data):
     """SciPy looks at none of this where it is told that all is well."""
     sparse = pytest.importorskip("scipy.sparse")
@@ -134,7 +138,13 @@ def model(graph):
 @MANY
 @given(nodes=VALUES | st.lists(st.integers(-2, 310)), y=VALUES)
 def test_any_questions_to_a_model(model, nodes, y):
-    for ask in (model.predict, model.predict_proba, lambda nodes: model.to_frame(nodes, library="pandas"), model.score, lambda nodes: model.score(nodes, y)):
+    for ask in (
+        model.predict,
+        model.predict_proba,
+        lambda nodes: model.to_frame(nodes, library="pandas"),
+        model.score,
+        lambda nodes: model.score(nodes, y),
+    ):
         try:
             ask(nodes)
         except EXPECTED:
@@ -151,11 +161,17 @@ def test_any_folds(graph, nodes, y):
         pass
 
 
-NUMBERS = st.one_of(st.floats(), st.integers(), st.sampled_from([0, 1, -1, 1e-300, 1e300, 2**63, 2**64, None, "1", True]))
+NUMBERS = st.one_of(
+    st.floats(), st.integers(), st.sampled_from([0, 1, -1, 1e-300, 1e300, 2**63, 2**64, None, "1", True])
+)
 
 
 @MANY
-@given(numbers=st.lists(NUMBERS, min_size=5, max_size=5), count=st.integers(-1, 2**70), text=st.text(max_size=20) | st.binary(max_size=9))
+@given(
+    numbers=st.lists(NUMBERS, min_size=5, max_size=5),
+    count=st.integers(-1, 2**70),
+    text=st.text(max_size=20) | st.binary(max_size=9),
+)
 def test_any_events(numbers, count, text):
     one, two, three, epsilon, delta = numbers
     for ask in (
@@ -178,7 +194,15 @@ def test_any_events(numbers, count, text):
             pass
 
 
-CELLS = st.one_of(st.none(), st.integers(-3, 3), st.floats(), st.text(max_size=4), st.booleans(), st.dates(), st.sampled_from(["0", "1", "a", 'a,"b\n']))
+CELLS = st.one_of(
+    st.none(),
+    st.integers(-3, 3),
+    st.floats(),
+    st.text(max_size=4),
+    st.booleans(),
+    st.dates(),
+    st.sampled_from(["0", "1", "a", 'a,"b\n']),
+)
 
 
 @MANY
@@ -190,7 +214,10 @@ def test_any_tables(data):
         return pandas.DataFrame({name: data.draw(st.lists(CELLS, min_size=rows, max_size=rows)) for name in names})
 
     extra = data.draw(st.lists(st.text(max_size=3), max_size=2, unique=True))
-    nodes, edges = table(["id", "label", *extra], data.draw(st.integers(0, 4))), table(["source", "target"], data.draw(st.integers(0, 3)))
+    nodes, edges = (
+        table(["id", "label", *extra], data.draw(st.integers(0, 4))),
+        table(["source", "target"], data.draw(st.integers(0, 3))),
+    )
     try:
         graph = progap.from_pandas(nodes, edges, id="id", label="label", source="source", target="target")
     except EXPECTED:

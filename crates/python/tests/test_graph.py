@@ -15,7 +15,12 @@ def same(one: progap.Graph, other: progap.Graph) -> bool:
 
 
 def test_arrays_come_back_as_they_went_in(arrays, graph):
-    assert (graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes) == (300, arrays["edge_index"].shape[1], 8, 3)
+    assert (graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes) == (
+        300,
+        arrays["edge_index"].shape[1],
+        8,
+        3,
+    )
     np.testing.assert_array_equal(graph.x, arrays["x"])
     np.testing.assert_array_equal(graph.y, arrays["y"])
     order = np.lexsort((arrays["edge_index"][0], arrays["edge_index"][1]))
@@ -101,12 +106,20 @@ def test_labels_of_text_numbers_and_gaps():
     assert named.num_classes == 3 and named.y.tolist() == ["yes", "no", "yes"]
     assert progap.Graph(edge_index=edges, y=[True, False, True]).classes.tolist() == [0, 1]
     assert progap.Graph(edge_index=edges, y=[True, False, None]).classes.tolist() == [0, 1]
-    masked = progap.Graph(edge_index=edges, y=np.ma.masked_array([1, 0, 9], mask=[False, False, True]), train_mask=[0, 1])
+    masked = progap.Graph(
+        edge_index=edges, y=np.ma.masked_array([1, 0, 9], mask=[False, False, True]), train_mask=[0, 1]
+    )
     assert masked.y.tolist() == [1, 0, None]
 
 
 def test_masks_and_lists_of_nodes():
-    g = progap.Graph(edge_index=[[0], [1]], y=[0, 1, 0, 1], train_mask=[0, 1], val_mask=[2], test_mask=np.array([False, False, False, True]))
+    g = progap.Graph(
+        edge_index=[[0], [1]],
+        y=[0, 1, 0, 1],
+        train_mask=[0, 1],
+        val_mask=[2],
+        test_mask=np.array([False, False, False, True]),
+    )
     assert (g.train_mask.tolist(), g.val_mask.tolist(), g.test_mask.tolist()) == (
         [True, True, False, False],
         [False, False, True, False],
@@ -158,7 +171,9 @@ def test_attributes_of_networkx_by_any_name():
     assert named.node_ids.tolist() == [0, 1, 2] and named.classes.tolist() == ["a", "b"]
     G.edges[0, 1]["strength"] = 0.5
     weighted = progap.from_networkx(G, label="dept", weights="strength", weight_bound=1)
-    same_edges = progap.Graph(weighted.x, [[0, 1], [1, 2]], ["a", "b", "a"], edge_weight=[0.5, 1.0], weight_bound=1, feature_names=["5"])
+    same_edges = progap.Graph(
+        weighted.x, [[0, 1], [1, 2]], ["a", "b", "a"], edge_weight=[0.5, 1.0], weight_bound=1, feature_names=["5"]
+    )
     assert same(weighted, same_edges) and not same(weighted, progap.from_networkx(G, label="dept"))
     with pytest.raises(progap.DataError, match="no edge has an attribute 'weight'"):
         progap.from_networkx(G, label="dept", weights="weight", weight_bound=1)
@@ -196,7 +211,9 @@ def test_tables_are_read_as_files_are(tmp_path):
     edges.to_csv(tmp_path / "edges.csv", index=False)
     loaded = progap.load(tmp_path, **names, source_column="a", target_column="b")
     for table in (nodes, pl.from_pandas(nodes)):
-        found = progap.from_pandas(table, edges if table is nodes else pl.from_pandas(edges), **names, source="a", target="b")
+        found = progap.from_pandas(
+            table, edges if table is nodes else pl.from_pandas(edges), **names, source="a", target="b"
+        )
         assert found.feature_names == loaded.feature_names
         assert same(found, loaded)
     assert loaded.node_ids.tolist() == ["ann", "bob", "cid", "dan"]
@@ -340,7 +357,9 @@ def test_weights_of_edges(arrays, graph, tmp_path):
     weights = np.random.default_rng(0).random(arrays["edge_index"].shape[1]).astype(np.float32)
     weighted = progap.Graph(**arrays, edge_weight=weights, weight_bound=1)
     np.savez(tmp_path / "g.npz", **arrays, edge_weight=weights)
-    assert same(weighted, progap.load(tmp_path / "g.npz", weights="weight", weight_bound=1)) and not same(weighted, graph)
+    assert same(weighted, progap.load(tmp_path / "g.npz", weights="weight", weight_bound=1)) and not same(
+        weighted, graph
+    )
     assert same(progap.load(tmp_path / "g.npz"), graph)
     assert progap.ProGAP(method="progap-labels", epochs=2).fit(weighted).guarantee_.private
 
@@ -356,7 +375,9 @@ def test_empty_graphs():
 
 def test_columns_and_unknown_labels_are_declared():
     pd = pytest.importorskip("pandas")
-    people = pd.DataFrame({"id": list("abcd"), "label": [-1, 1, 1, -1], "age": [30, 40, 200, 25], "town": ["Ulm", "Bonn", "Ulm", "Ulm"]})
+    people = pd.DataFrame(
+        {"id": list("abcd"), "label": [-1, 1, 1, -1], "age": [30, 40, 200, 25], "town": ["Ulm", "Bonn", "Ulm", "Ulm"]}
+    )
     calls = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
     with pytest.raises(progap.DataError, match="-1 may be a class"):
         progap.from_pandas(people, calls)

@@ -62,7 +62,9 @@ def read_only_view(x: np.ndarray) -> np.ndarray:
 COPIED = {
     "writable": lambda x, folder: x.copy(),
     "a read-only view of one that is writable": lambda x, folder: read_only_view(x),
-    "a read-only view of writable bytes": lambda x, folder: np.frombuffer(memoryview(bytearray(x.tobytes())).toreadonly(), np.float32).reshape(x.shape),
+    "a read-only view of writable bytes": lambda x, folder: np.frombuffer(
+        memoryview(bytearray(x.tobytes())).toreadonly(), np.float32
+    ).reshape(x.shape),
     "a file for writing": lambda x, folder: mapped(x, folder, "r+"),
     "a file with a copy of its own": lambda x, folder: mapped(x, folder, "c"),
     "double precision": lambda x, folder: frozen(x.astype(np.float64)),
@@ -114,7 +116,13 @@ def test_the_bits_are_those_of_a_copy(level, unscaled, arrays, tmp_path):
         release = model.save(tmp_path / f"{number}")
         np.testing.assert_array_equal(release.predict_proba(), model.predict_proba())
         graph.save(tmp_path / f"{number}.progap")
-        found.append((model.predict_proba(), pickle.loads(pickle.dumps(graph)).fingerprint(), (tmp_path / f"{number}.progap").read_bytes()))
+        found.append(
+            (
+                model.predict_proba(),
+                pickle.loads(pickle.dumps(graph)).fingerprint(),
+                (tmp_path / f"{number}.progap").read_bytes(),
+            )
+        )
     np.testing.assert_array_equal(found[0][0], found[1][0])
     assert found[0][1:] == found[1][1:]
 
@@ -139,7 +147,10 @@ def test_sparse_rows_are_lent_too(arrays, graph):
     np.testing.assert_array_equal(lent.x, x)
     found = [progap.ProGAP(level="none", **SEEDED).fit(made).predict_proba() for made in (lent, expected)]
     np.testing.assert_array_equal(*found)
-    for indices, said in ((np.full_like(rows.indices, 8), "8 is outside 0..8"), (np.full_like(rows.indices, -1), "-1 is outside 0..8")):
+    for indices, said in (
+        (np.full_like(rows.indices, 8), "8 is outside 0..8"),
+        (np.full_like(rows.indices, -1), "-1 is outside 0..8"),
+    ):
         wrong = sparse.csr_array(parts, shape=x.shape)
         wrong.indices = frozen(indices.astype(np.int32))
         wrong.has_canonical_format = True
@@ -302,7 +313,9 @@ def test_no_copy_of_200_megabytes(tmp_path):
     np.save(tmp_path / "x.npy", x)
 
     def run(how: str) -> subprocess.CompletedProcess:
-        return subprocess.run([sys.executable, "-c", TIGHT, str(tmp_path / "x.npy"), how], capture_output=True, text=True, timeout=600)
+        return subprocess.run(
+            [sys.executable, "-c", TIGHT, str(tmp_path / "x.npy"), how], capture_output=True, text=True, timeout=600
+        )
 
     for how in ("in a file", "in memory"):
         done = run(how)

@@ -68,7 +68,9 @@ def test_fits_at_once_from_threads():
         models = {}
 
         def fit(number):
-            models[number] = progap.ProGAP(method="progap-labels", random_state=number % 2, epochs=3).fit(graph).predict_proba()
+            models[number] = (
+                progap.ProGAP(method="progap-labels", random_state=number % 2, epochs=3).fit(graph).predict_proba()
+            )
 
         threads = [threading.Thread(target=fit, args=(number,)) for number in range(6)]
         [thread.start() for thread in threads]

@@ -35,7 +35,10 @@ def test_one_ledger_counts_for_all_workers(graph, tmp_path):
     graph.save(file)
     ledger.register(progap.load(file), epsilon=1.2, delta=1e-5)
     publish = ray.remote(many_machines.publish)
-    runs = [publish.remote(file, {"epsilon": 1.0, **FAST}, str(ledger.path), str(tmp_path / f"release-{number}")) for number in range(3)]
+    runs = [
+        publish.remote(file, {"epsilon": 1.0, **FAST}, str(ledger.path), str(tmp_path / f"release-{number}"))
+        for number in range(3)
+    ]
     made, refused = [], []
     for run in runs:
         try:
@@ -45,5 +48,8 @@ def test_one_ledger_counts_for_all_workers(graph, tmp_path):
     assert (len(made), len(refused)) == (1, 2) and "this run is refused" in str(refused[0])
     assert ledger.check()["runs"] == 1
     # A task that is run again takes up what the first left.
-    assert ray.get(publish.remote(file, {"epsilon": 1.0, **FAST}, str(ledger.path), made[0]["folder"]))["folder"] == made[0]["folder"]
+    assert (
+        ray.get(publish.remote(file, {"epsilon": 1.0, **FAST}, str(ledger.path), made[0]["folder"]))["folder"]
+        == made[0]["folder"]
+    )
     assert ledger.check()["runs"] == 1

@@ -35,15 +35,28 @@ def test_a_report(graph, tmp_path):
 
 def test_an_experiment(graph, tmp_path):
     heard = []
-    ask = {"out": tmp_path / "curve", "runs": 1, "epsilons": [0.5, 8.0], "methods": ["progap"], "levels": ["edge"], "settings": {"epochs": 2}}
+    ask = {
+        "out": tmp_path / "curve",
+        "runs": 1,
+        "epsilons": [0.5, 8.0],
+        "methods": ["progap"],
+        "levels": ["edge"],
+        "settings": {"epochs": 2},
+    }
     done = progap.experiment("tradeoff", graph, progress=heard.append, **ask)
     table = done.to_frame(library="pandas")
     assert {0.5, 8.0} <= set(table["epsilon"].dropna()) and table["test"].between(0, 1).all() and heard
     assert done.report.page.exists() and "cells" in repr(done)
-    for asked in ({"name": "tradeof"}, {"name": "tradeoff", "epsilons": ["much"]}, {"name": "tradeoff", "settings": {"depht": 2}}):
+    for asked in (
+        {"name": "tradeof"},
+        {"name": "tradeoff", "epsilons": ["much"]},
+        {"name": "tradeoff", "settings": {"depht": 2}},
+    ):
         with pytest.raises(progap.SettingsError, match="tradeof|much|depht") as refused:
             progap.experiment(data=graph, out=tmp_path / "wrong", **asked)
-        assert "--help" not in str(refused.value) and "Usage" not in str(refused.value) and "\n" not in str(refused.value)
+        assert (
+            "--help" not in str(refused.value) and "Usage" not in str(refused.value) and "\n" not in str(refused.value)
+        )
 
 
 def test_an_experiment_from_a_file(graph, tmp_path):
@@ -63,7 +76,9 @@ def test_onnx_gives_the_probabilities_of_the_release(graph, tmp_path):
     inputs = {}
     for given in session.get_inputs():
         number = given.name.removeprefix("aggregate-")
-        inputs[given.name] = graph.x if given.name == "features" else np.load(tmp_path / f"release/aggregates/{number}.npy")
+        inputs[given.name] = (
+            graph.x if given.name == "features" else np.load(tmp_path / f"release/aggregates/{number}.npy")
+        )
     (found,) = session.run(["probabilities"], inputs)
     np.testing.assert_allclose(found, release.predict_proba(), atol=1e-5)
     for form in ("onnx", "safetensors", "hf", "mlflow"):
@@ -89,7 +104,11 @@ def test_mlflow_loads_the_folder(graph, tmp_path, asked):
     found = found["probabilities"] if isinstance(found, (dict, pandas.DataFrame)) else found
     np.testing.assert_allclose(np.asarray(found), release.predict_proba(), atol=1e-5)
     told = model.metadata.metadata["dp"]
-    assert (told["epsilon"], told["delta"], told["unit"]) == (release.guarantee.epsilon, release.guarantee.delta, release.guarantee.unit)
+    assert (told["epsilon"], told["delta"], told["unit"]) == (
+        release.guarantee.epsilon,
+        release.guarantee.delta,
+        release.guarantee.unit,
+    )
     # Some of the nodes alone, and what does not fit.
     some = model.predict({name: rows[:7] for name, rows in given.items()})
     np.testing.assert_allclose(np.asarray(some["probabilities"]), release.predict_proba(range(7)), atol=1e-5)

@@ -1,4 +1,5 @@
-"""torch and PyTorch Geometric themselves. They are large: `check` keeps them in a cache, and says so where it leaves these tests out."""
+"""torch and PyTorch Geometric themselves. They are large: `check` keeps them in a cache, and says so where it leaves
+these tests out."""
 
 import os
 from types import SimpleNamespace
@@ -141,4 +142,7 @@ def test_from_a_dataset_to_tensors_of_predictions(tmp_path):
 
 
 def test_anything_with_the_same_attributes(data, graph):
-    assert progap.from_pyg(SimpleNamespace(x=data.x, edge_index=data.edge_index, y=data.y)).fingerprint() == graph.fingerprint()
+    assert (
+        progap.from_pyg(SimpleNamespace(x=data.x, edge_index=data.edge_index, y=data.y)).fingerprint()
+        == graph.fingerprint()
+    )

@@ -5,6 +5,7 @@ import inspect
 import pydoc
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ def parameters() -> str:
     """The file that tells type checkers the arguments of ProGAP, made of the declarations."""
     kinds = {"bool": "bool", "int": "int", "float": "float"}
     lines = [
-        '"""The arguments of ProGAP, for type checkers and editors. Made by `python crates/python/tests/test_types.py`."""',
+        '"""The arguments of ProGAP, as editors see them. Made by `python crates/python/tests/test_types.py`."""',
         "",
         "from __future__ import annotations",
         "",
@@ -42,7 +43,7 @@ def parameters() -> str:
             kind = f"Literal[{', '.join(repr(choice).replace(chr(39), chr(34)) for choice, _ in about['choices'])}]"
         else:
             kind = kinds[about["kind"]]
-        lines.append(f"    #: {about['help']}")
+        lines += textwrap.wrap(about["help"], 120, initial_indent="    #: ", subsequent_indent="    #: ")
         lines.append(f"    {name}: {kind} | None")
     types = {
         "directed": "bool | None",
@@ -65,7 +66,9 @@ def test_the_arguments_that_editors_know_are_those_that_are_declared():
 
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
 def test_stubs_are_true():
-    checked = subprocess.run([sys.executable, "-m", "mypy.stubtest", "progap._progap"], capture_output=True, text=True, cwd=HERE)
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy.stubtest", "progap._progap"], capture_output=True, text=True, cwd=HERE
+    )
     assert checked.returncode == 0, checked.stdout
 
 

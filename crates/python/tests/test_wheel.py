@@ -1,7 +1,8 @@
-"""What is published: a wheel that works in a fresh environment without a compiler, and a source distribution that holds all it takes.
+"""What is published: a wheel that works in a fresh environment without a compiler, and a source distribution that holds
+all it takes.
 
-Here both are made in the debug profile. `package` makes them as they are published, names their folder in PROGAP_DIST, and has them tried by the same tests; it alone
-looks at the size, and builds a wheel from the source distribution.
+Here both are made in the debug profile. `package` makes them as they are published, names their folder in PROGAP_DIST,
+and has them tried by the same tests; it alone looks at the size, and builds a wheel from the source distribution.
 """
 
 import email
@@ -79,7 +80,17 @@ def test_a_fresh_environment_without_a_compiler(dist, tmp_path, python):
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    run(programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", made(dist, ".whl"))
+    run(
+        programs / "python",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--only-binary",
+        ":all:",
+        made(dist, ".whl"),
+    )
     run(programs / "python", "-c", FIRST)
     assert run(programs / "progap", "--version").strip() == f"progap {progap.__version__}"
     assert "progap" in run(programs / "progap", "methods")
@@ -102,7 +113,11 @@ def test_one_wheel_for_every_python(dist):
         (metadata,) = (name for name in names if name.endswith("METADATA"))
         said = email.message_from_bytes(archive.read(metadata))
     assert (said["Name"], said["Version"], said["Requires-Python"]) == ("progap", progap.__version__, ">=3.10")
-    assert said["License-Expression"] == "MIT OR Apache-2.0" and said["Summary"] and said["Description-Content-Type"].startswith("text/markdown")
+    assert (
+        said["License-Expression"] == "MIT OR Apache-2.0"
+        and said["Summary"]
+        and said["Description-Content-Type"].startswith("text/markdown")
+    )
     assert said.get_payload().startswith("# progap") and "Typing :: Typed" in said.get_all("Classifier")
     needed = [name for name in said.get_all("Requires-Dist") if "extra ==" not in name]
     assert needed == ["numpy>=1.23"]
@@ -119,7 +134,9 @@ def test_the_source_distribution_is_whole(dist, tmp_path):
     manifest = source / "crates/python/Cargo.toml"
     # All of it is there: nothing has to be looked up outside of the folder but crates that were fetched before.
     checked = subprocess.run(
-        ["cargo", "metadata", "--offline", "--format-version", "1", "--manifest-path", str(manifest)], capture_output=True, text=True
+        ["cargo", "metadata", "--offline", "--format-version", "1", "--manifest-path", str(manifest)],
+        capture_output=True,
+        text=True,
     )
     assert checked.returncode == 0, checked.stderr
     own = [package["manifest_path"] for package in json.loads(checked.stdout)["packages"] if package["source"] is None]
@@ -139,7 +156,18 @@ def test_a_wheel_from_the_source_distribution(dist, tmp_path):
     with tarfile.open(made(dist, ".tar.gz")) as archive:
         archive.extractall(tmp_path / "source", filter="data")
     (source,) = (tmp_path / "source").iterdir()
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path / "again"), str(source)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        str(tmp_path / "again"),
+        str(source),
+    ]
     # Crates that others wrote are the same: what was compiled of them is used again.
     shared = {"CARGO_TARGET_DIR": str(HERE.parent.parent / "target"), "CARGO_NET_OFFLINE": "true"}
     # maturin lies beside this Python, which need not be activated.

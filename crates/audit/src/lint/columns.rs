@@ -1,6 +1,6 @@
 //! Columns of a table that are declared, and those that are not.
 
-use progap_graph::{Dataset, NumberColumn, Preparation, ReadOff};
+use progap_graph::{Dataset, InferenceKind, NumberColumn, Preparation};
 use rayon::prelude::*;
 
 use super::{Remark, note, warning};
@@ -48,7 +48,7 @@ pub(super) fn no_bounds(dataset: &Dataset, settings: &Settings, remarks: &mut Ve
 
 /// Columns that were left out, as all their values are different. Where rows are private, training asks.
 pub(super) fn left_out(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
-    let found = dataset.undeclared().iter().filter(|undeclared| undeclared.what == ReadOff::Distinct);
+    let found = dataset.undeclared().iter().filter(|undeclared| undeclared.what == InferenceKind::Distinct);
     let names: Vec<String> = found.map(|undeclared| format!("{:?}", undeclared.column)).collect();
     if settings.level != Level::Node && !names.is_empty() {
         let text = format!("left out, as all values are different and look like ids: {}", listed(&names));
@@ -62,11 +62,11 @@ pub(super) fn undeclared(dataset: &Dataset, settings: &Settings, remarks: &mut V
     if settings.level != Level::Node {
         return;
     }
-    let names = |wanted: fn(ReadOff) -> bool| -> Vec<String> {
+    let names = |wanted: fn(InferenceKind) -> bool| -> Vec<String> {
         let found = dataset.undeclared().iter().filter(|undeclared| wanted(undeclared.what));
         found.map(|undeclared| format!("{:?}", undeclared.column)).collect()
     };
-    let categories = names(|what| matches!(what, ReadOff::Categories | ReadOff::MostFrequent));
+    let categories = names(|what| matches!(what, InferenceKind::Categories | InferenceKind::MostFrequent));
     if !categories.is_empty() {
         remarks.push(note(
             "no-categories",
@@ -78,7 +78,7 @@ pub(super) fn undeclared(dataset: &Dataset, settings: &Settings, remarks: &mut V
         )
         .remedy(Remedy::words("declare `categories = [...]` in the file of columns")));
     }
-    let missing = names(|what| what == ReadOff::Missing);
+    let missing = names(|what| what == InferenceKind::Missing);
     if !missing.is_empty() {
         remarks.push(note(
             "no-missing",

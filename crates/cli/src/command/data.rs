@@ -388,7 +388,7 @@ pub struct Synth {
     /// Approximate number of one-hot feature columns
     #[arg(long)]
     features: Option<usize>,
-    /// Number of dense feature columns in half precision, instead of one-hot ones
+    /// Dense feature columns in half precision, instead of one-hot ones
     #[arg(long, default_value_t = 0, conflicts_with = "features")]
     dense: usize,
     /// Share of nodes whose label is known

@@ -7,7 +7,7 @@ use progap::{Release, release};
 use progap_formats::read::Described;
 use progap_formats::read::columns::ColumnReport;
 use progap_graph::summary::{Quantiles, Summary};
-use progap_graph::{Place, Problem, ReadOff};
+use progap_graph::{InferenceKind, Place, Problem};
 use serde::Serialize;
 
 use super::Outcome;
@@ -108,7 +108,7 @@ fn column_table(columns: &[ColumnReport]) -> String {
             features => format!("{} features", count(features)),
         };
         match &column.note {
-            Some(note) if column.read_off == Some(ReadOff::Distinct) => {
+            Some(note) if column.read_off == Some(InferenceKind::Distinct) => {
                 let name = shell_word(&column.name);
                 format!("{note}; --drop {name} settles it, --number, --categorical or --text {name} uses it")
             }

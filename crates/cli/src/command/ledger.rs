@@ -76,7 +76,7 @@ pub struct Init {
     /// Why they are other people; it is recorded
     #[arg(long, requires = "same_people")]
     reason: Option<String>,
-    /// State that features and labels are public, for edge level beside a budget for nodes
+    /// State that rows are public: features and labels, for edge level beside a budget for nodes
     ///
     /// Runs at edge level, which show them, are then accepted beside a budget for nodes and not counted in it; it
     /// is recorded.
@@ -360,7 +360,7 @@ pub struct SetBudget {
     /// The new delta; as it was if not given
     #[arg(long, requires = "epsilon")]
     delta: Option<f64>,
-    /// State that features and labels are public, for edge level beside a budget for nodes
+    /// State that rows are public: features and labels, for edge level beside a budget for nodes
     ///
     /// Runs at edge level are then accepted beside a budget for nodes and not counted in it.
     #[arg(long, value_name = "public", value_parser = ["public"])]

@@ -25,7 +25,8 @@ Examples:
 A release is served once its checksums and its guarantee were verified. A folder, or link, that leads to another \
 version later is opened and verified again; one that must not be trusted is refused, and the old one stays. At edge \
 level the folder private/ is never opened. At node level a prediction about a node goes to the owner of its record \
-alone, who shows a token of that node, or comes through a proxy that says whose request it is; all others are refused.")]
+alone, who shows a token of that node, or comes through a proxy that says whose request it is; all others are \
+refused.")]
 pub struct Serve {
     /// The folders of releases, each perhaps with the name of its model before it
     #[arg(required = true, value_name = "[NAME=]RELEASE")]
@@ -42,34 +43,34 @@ pub struct Serve {
     /// Its private key (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Node level: table with the columns id and token, by which nodes show who they are (X-Node-Token)
+    /// Node level: table of ids and tokens, by which nodes show who they are (X-Node-Token)
     #[arg(long, value_name = "FILE", conflicts_with = "owner_header")]
     node_tokens: Option<PathBuf>,
     /// Node level: the header in which a proxy says for which node a request is
     #[arg(long, value_name = "HEADER", requires = "trusted_proxy")]
     owner_header: Option<String>,
-    /// The address of that proxy, of which alone the header is believed
+    /// Address of that proxy: the header is believed of no other
     #[arg(long, value_name = "IP", requires = "owner_header")]
     trusted_proxy: Option<IpAddr>,
     /// Serve only what is signed with this public key
     #[arg(long, value_name = "PUBLIC")]
     signer: Option<PathBuf>,
-    /// Largest body of a request, in MiB
+    /// Maximum size of a request body, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     max_body: u16,
-    /// Most nodes or rows in a request
+    /// Maximum number of nodes or rows in a request
     #[arg(long, value_name = "ROWS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
     max_rows: u32,
-    /// Most requests a second from one address
+    /// Maximum number of requests a second from one address
     #[arg(long, value_name = "REQUESTS", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
     max_rate: u32,
-    /// Most connections at a time; further ones wait
+    /// Maximum number of connections at a time; further ones wait
     #[arg(long, value_name = "CONNECTIONS", default_value_t = 1024, value_parser = clap::value_parser!(u16).range(1..))]
     max_connections: u16,
-    /// Seconds that a request may take, and that a client may be silent
+    /// Timeout in seconds of a request, and of a silent client
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=3600))]
     timeout: u16,
-    /// Seconds that requests may take to end when the server is stopped
+    /// Seconds that requests may take when the server is stopped
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u16).range(0..=3600))]
     grace: u16,
     /// Seconds between looks for new versions (SIGHUP looks at once)

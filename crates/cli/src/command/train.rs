@@ -16,7 +16,7 @@ use clap::Args;
 use progap::cost::Laps;
 use progap::method::Progress;
 use progap::run::Account;
-use progap::settings::{Checked, Draft, Level, PublicFacts};
+use progap::settings::{Draft, Level, PublicFacts, ValidSettings};
 use progap::{Remedy, delta, run};
 use progap_graph::Dataset;
 
@@ -75,7 +75,7 @@ pub struct Train {
     /// Print nothing but errors, and JSON where it is asked for
     #[arg(long, short, help_heading = "Output")]
     quiet: bool,
-    /// Show the rest: probabilities, rare classes, the other unit, the whole statement
+    /// Show all of it: probabilities, rare classes, the other unit, the whole statement
     #[arg(long, short, help_heading = "Output", conflicts_with_all = ["json", "quiet"])]
     verbose: bool,
 }
@@ -199,7 +199,7 @@ impl Train {
         &self,
         dataset: &Dataset,
         source: &DataSource,
-        settings: &Checked,
+        settings: &ValidSettings,
         ledger: &Path,
     ) -> Result<Account, Box<dyn std::error::Error>> {
         let name = self.ledger_name.as_deref();
@@ -233,7 +233,7 @@ impl Train {
 fn init_line(
     dataset: &Dataset,
     source: &DataSource,
-    settings: &Checked,
+    settings: &ValidSettings,
     file: &Path,
     name: &str,
 ) -> progap::Result<String> {

@@ -20,10 +20,13 @@ Examples:
   progap verify for-others --json | jq .signature
   progap verify predictions.csv --signer me.pub   # of `progap predict --sign`
 
-What a release says is recomputed from the release itself, or listed as claimed: nothing in it can show that. A folder from a \
-stranger can be checked without harm: nothing outside of it is read, no link is followed, and what no release has is refused.
+What a release says is recomputed from the release itself, or listed as claimed: nothing in it can show that. A \
+ folder from a \
+stranger can be checked without harm: nothing outside of it is read, no link is followed, and what no release has is \
+refused.
 
-Checksums show that nothing was damaged. Who made a release only a signature can show (`progap export --sign`), by a public \
+Checksums show that nothing was damaged. Who made a release only a signature can show (`progap export --sign`), by \
+ a public \
 key that you have from its owner; that training was run as described is not verifiable: it is asserted by the signer.")]
 pub struct Verify {
     /// The folder of a release, or a file of signed predictions

@@ -24,7 +24,7 @@ use progap::{Error, Result};
 /// Below this a row counts as zero.
 const SMALLEST: f32 = 1e-12;
 /// Weights of receivers below this are none.
-const LEAST_WEIGHT: f32 = 1e-6;
+const MIN_WEIGHT: f32 = 1e-6;
 /// The number that norms add to a variance.
 const EPSILON: f32 = 1e-5;
 
@@ -421,7 +421,7 @@ fn of_posterior(graph: &mut Graph, posterior: &Posterior, sum: &str) -> String {
     let last = graph.constant(&[classes + 1, 1], &chosen(classes..classes + 1));
     let (row, weight) = (graph.add("MatMul", &[sum, &row]), graph.add("MatMul", &[sum, &last]));
     // Without a weight nothing is known: the noise is then far larger than all else.
-    let least = graph.number(LEAST_WEIGHT);
+    let least = graph.number(MIN_WEIGHT);
     let weight = graph.add("Max", &[&weight, &least]);
     let (mean, variances) =
         (graph.constant(&[classes], &posterior.mean), graph.constant(&[classes], &posterior.variances));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ReadOff;
+use crate::InferenceKind;
 pub use progap_graph::scale::DateOrder;
 
 /// The user's choices about the columns of a node table. Columns that are not named are taken for what they look like.
@@ -183,7 +183,7 @@ pub struct ColumnReport {
     pub features: usize,
     /// Facts that were read off the rows, as nobody declared them.
     #[serde(skip)]
-    pub read_off: Option<ReadOff>,
+    pub read_off: Option<InferenceKind>,
     /// A further remark.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

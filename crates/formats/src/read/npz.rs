@@ -50,8 +50,8 @@ use super::npy::{Checked, Kind, Npy};
 use super::table::{LabelColumn, Labels};
 use crate::check_offsets;
 use crate::{
-    Dataset, DatasetParts, EdgeWeights, Features, Graph, InFile, NodeIds, NumberColumn, Place, Problem,
-    Remedy, Result, Undeclared, file, scale, transform,
+    Dataset, DatasetParts, EdgeWeights, Features, Graph, InFile, InferredSchema, NodeIds, NumberColumn,
+    Place, Problem, Remedy, Result, file, scale, transform,
 };
 
 /// The user's choices about an archive: which arrays are what, and which of several splits is meant.
@@ -206,7 +206,7 @@ fn read_nodes<R: Read + Seek>(
     let numbers = dense.with_indicators(read_numbers(archive, &dense.features)?);
     let gaps = dense.gaps_read_off(&feature_names);
     let features = dense.features;
-    let mut undeclared: Vec<Undeclared> = descriptions(archive, "undeclared")?.unwrap_or_default();
+    let mut undeclared: Vec<InferredSchema> = descriptions(archive, "undeclared")?.unwrap_or_default();
     undeclared.extend(gaps);
     let split = split::read(archive, &options.arrays, nodes, options.mask)?;
     let node_ids = read_node_ids(archive, nodes)?;

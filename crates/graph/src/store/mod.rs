@@ -39,7 +39,7 @@ mod parts;
 #[cfg(unix)]
 pub use map::exit_on_truncated_map;
 pub use pages::{
-    give_back as give_back_pages, is_mapping_bounded, keep_mapped_below, note_read, release_pages_if_full,
+    give_back as release_pages, is_mapping_bounded, keep_mapped_below, note_read, release_pages_if_full,
 };
 pub use part::{PartFile, PieceSum};
 pub use parts::{MANIFEST, check_manifest, is_parts, open_parts, write_parts};
@@ -56,8 +56,8 @@ use crate::atomic::AtomicFile;
 use crate::error::InFile;
 use crate::scaled::{FeatureSection, Source};
 use crate::{
-    Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, NumberColumn, Place, Problem, Result, Scaled,
-    Split, UNLABELLED, Undeclared, file,
+    Buffer, Dataset, DatasetParts, Features, Graph, InferredSchema, NodeIds, NumberColumn, Place, Problem,
+    Result, Scaled, Split, UNLABELLED, file,
 };
 use layout::{FileBytes, Section, Sections};
 
@@ -77,7 +77,7 @@ struct Meta {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     numbers: Vec<NumberColumn>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    undeclared: Vec<Undeclared>,
+    undeclared: Vec<InferredSchema>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     relation: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -88,8 +88,9 @@ fn known(map: Mmap) -> Arc<Mmap> {
 /// Bytes that may be read before the next look.
 static UNSEEN: AtomicI64 = AtomicI64::new(0);
 
-/// Says that this many bytes of mapped files were just read, or are about to be, by a reader that is too fast for a thread
-/// that looks now and then: passes over a whole file, and rows here and there, which bring in what lies around them.
+/// Says that this many bytes of mapped files were just read, or are about to be, by a reader that is too fast for a
+/// thread that looks now and then: passes over a whole file, and rows here and there, which bring in what lies around
+/// them.
 pub fn note_read(bytes: usize) {
     if is_mapping_bounded() && UNSEEN.fetch_sub(bytes as i64, Relaxed) <= bytes as i64 {
         release_pages_if_full();

@@ -93,11 +93,9 @@ impl Guesses {
 /// # Proof definition
 /// Let `m` canaries be included by independent fair coins, `r` guesses be made and `v` be correct. With
 /// `W ~ Binomial(r, 1 / (1 + e^-epsilon))`, every `(epsilon, delta)`-private mechanism and every way of guessing from
-/// its output have
-/// `P(correct >= v) <= P(W >= v) + 2 m delta max_(i = 1..v) P(v > W >= v - i) / i`
-/// (Theorem 5.2 and the program in the appendix of Steinke, Nasr and Jagielski 2023; privacy with respect to
-/// adding or removing one canary). The factor is `2 m delta`, with all `m` canaries and not only those guessed.
-/// See [proof](crate::proofs::audit).
+/// its output have `P(correct >= v) <= P(W >= v) + 2 m delta max_(i = 1..v) P(v > W >= v - i) / i` (Theorem 5.2 and the
+/// program in the appendix of Steinke, Nasr and Jagielski 2023; privacy with respect to adding or removing one canary).
+/// The factor is `2 m delta`, with all `m` canaries and not only those guessed. See [proof](crate::proofs::audit).
 ///
 /// # Errors
 /// Impossible counts, a negative epsilon or a `delta` outside `[0, 1)`.

@@ -47,7 +47,7 @@ pub use pieces::PieceVisitor;
 pub use poisson::PoissonSample;
 pub use release::Noisy;
 pub use response::SparseResponse;
-pub use shared::{Held, NotOneQuery};
+pub use shared::{Held, ShardMismatch};
 pub use source::{AnySource, Provenance, Reproducible, Secure, Source};
 pub use stream::{Purpose, Query, Randomness, Stream};
 pub use top::TopResponse;

@@ -51,7 +51,7 @@ impl Held {
 
 /// A query about which the processes do not agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotOneQuery;
+pub struct ShardMismatch;
 
 impl RoundedGaussian {
     /// As [`release_owned`](Self::release_owned) of the values of all processes, of which this one holds some.
@@ -75,10 +75,10 @@ impl RoundedGaussian {
     where
         T: NoisySum + Into<i64> + TryFrom<i64> + Send + Sync,
         S: Source,
-        E: From<NotOneQuery>,
+        E: From<ShardMismatch>,
     {
         if sums.len() != held.range.len() || held.range.end > held.of {
-            return Err(NotOneQuery.into());
+            return Err(ShardMismatch.into());
         }
         let (start, whole) = (held.range.start, held.whole());
         let own = |place: Range<usize>| place.start - start..place.end - start;
@@ -94,7 +94,7 @@ impl RoundedGaussian {
             message.numbers([border.start as u64, border.len() as u64]);
             message.numbers(sums[own(border)].iter().map(|&sum| Into::<i64>::into(sum) as u64));
         }
-        let (digests, borders) = assemble(&all_gather(message.0)?, held).ok_or(NotOneQuery)?;
+        let (digests, borders) = assemble(&all_gather(message.0)?, held).ok_or(ShardMismatch)?;
         let digest = QueryDigest::new(&[self.sigma(), scale.get().into()], digests);
         let mut purpose = query.bind(&digest);
         let source = purpose.source().clone();
@@ -108,9 +108,9 @@ impl RoundedGaussian {
             } else if mine.is_empty() {
                 purpose.skip();
             } else {
-                let all = borders.get(&number).ok_or(NotOneQuery)?;
+                let all = borders.get(&number).ok_or(ShardMismatch)?;
                 let all: Result<Vec<T>, _> = all.iter().map(|&sum| T::try_from(sum)).collect();
-                let mut all = all.map_err(|_| NotOneQuery)?;
+                let mut all = all.map_err(|_| ShardMismatch)?;
                 self.add_to(&mut purpose.stream(), &mut all);
                 let theirs = mine.start - block.start..mine.end - block.start;
                 sums[own(mine)].copy_from_slice(&all[theirs]);
@@ -194,8 +194,8 @@ mod tests {
     #[derive(Debug)]
     struct Wrong;
 
-    impl From<NotOneQuery> for Wrong {
-        fn from(_: NotOneQuery) -> Self {
+    impl From<ShardMismatch> for Wrong {
+        fn from(_: ShardMismatch) -> Self {
             Wrong
         }
     }

@@ -21,7 +21,7 @@ const PAGES: u64 = 4;
 /// how much it needs.
 ///
 /// It is a property of the process, as its pool of threads is, and set at its start.
-pub fn keep_memory_below(bytes: u64) {
+pub fn set_memory_limit(bytes: u64) {
     BOUND.store(bytes, Relaxed);
     store::keep_mapped_below(bytes / PAGES);
     progap_nn::set_read_listener(store::note_read);
@@ -30,7 +30,7 @@ pub fn keep_memory_below(bytes: u64) {
 /// Bytes that a run holds at once whatever the data: blocks of rows and sums, tables of noise, the program itself.
 const ALWAYS: f64 = 96e6;
 /// The least that is left to pages of mapped files.
-const LEAST_PAGES: f64 = 64e6;
+const MIN_PAGES: f64 = 64e6;
 
 /// Entries of a sparse row where how many there are is private.
 const USUAL_ENTRIES: usize = 64;
@@ -70,7 +70,7 @@ pub(crate) fn check_run(dataset: &Dataset, settings: &Settings, plan: &Plan) -> 
             false => error,
         });
     }
-    let pages = (bound as f64 - self::needed(dataset, settings, plan, exact).1).max(0.0) + LEAST_PAGES;
+    let pages = (bound as f64 - self::needed(dataset, settings, plan, exact).1).max(0.0) + MIN_PAGES;
     store::keep_mapped_below(pages as u64);
     Ok(())
 }
@@ -79,7 +79,7 @@ pub(crate) fn check_run(dataset: &Dataset, settings: &Settings, plan: &Plan) -> 
 fn check_settings(settings: &Settings) -> Result<()> {
     if settings.method.can().mixes_rows {
         return Err(Error::unsuitable(format!(
-            "the method {} holds the graph and a row for each node and layer in memory, and cannot keep to a bound",
+            "the method {} holds the graph and a row for each node and layer in memory, and cannot keep a memory limit",
             settings.method
         ))
         .remedy(Remedy::Drop("memory"))
@@ -90,14 +90,14 @@ fn check_settings(settings: &Settings) -> Result<()> {
     }
     if settings.direction != Direction::In {
         return Err(Error::contradiction(
-            "another direction than in turns all edges round in memory, and cannot keep to a bound",
+            "another direction than in reverses all edges in memory, and cannot keep a memory limit",
         )
         .remedy(Remedy::words("turn them round in the file (sources become targets)"))
         .remedy(Remedy::Drop("memory")));
     }
     if settings.level == Level::Node && settings.bounding == Bounding::Sample {
         return Err(Error::contradiction(
-            "bounding by a sample chooses among all edges in memory, and cannot keep to a bound",
+            "bounding by a sample chooses among all edges in memory, and cannot keep a memory limit",
         )
         .remedy(Remedy::set("bounding", "weight"))
         .remedy(Remedy::Drop("memory")));
@@ -141,7 +141,7 @@ fn needed(dataset: &Dataset, settings: &Settings, plan: &Plan, held: Held) -> (f
             2.0 * (held.row + sums) * read + fitted + (2.0 * classes + LABELLED) * (train + val)
         }
     };
-    (messages, ALWAYS + LEAST_PAGES + messages + NODE * nodes + rows + held.features + held.graph)
+    (messages, ALWAYS + MIN_PAGES + messages + NODE * nodes + rows + held.features + held.graph)
 }
 
 /// Bytes of a data set in memory.

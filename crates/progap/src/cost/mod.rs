@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder::{Folder, SMALL};
 use crate::{Result, files};
-pub use memory::keep_memory_below;
+pub use memory::set_memory_limit;
 
 pub(crate) const COST: &str = "private/cost.json";
 

@@ -18,7 +18,7 @@ use crate::{Error, Result, files, memory};
 /// The most bytes of a file of settings, statements or names: far more than any has.
 pub const SMALL: u64 = 1 << 20;
 /// The most entries of a folder that are looked at, and how deep they may lie.
-const MOST_ENTRIES: usize = 1000;
+const MAX_ENTRIES: usize = 1000;
 const DEEPEST: usize = 3;
 
 /// The kind of an entry in a folder.
@@ -40,7 +40,8 @@ impl Kind {
                 Some("it is a folder where a file is due: restore it, or ask for the folder again")
             }
             Kind::Link => Some(
-                "it is a link, and nothing outside of the folder is read: put the file itself there, or do not trust the folder",
+                "it is a link, and nothing outside of the folder is read: put the file itself there, or do not trust \
+                 the folder",
             ),
             Kind::Special => Some(
                 "it is a pipe, a socket or a device and not a file: remove it, and do not trust the folder",
@@ -127,7 +128,8 @@ impl Folder {
         let held = memory::bound().is_none() && data.len() > 64 * SMALL;
         if held && free_memory().is_some_and(|free| data.len() > free) {
             let problem = format!(
-                "it has {} bytes, more than the memory that is free: use a machine with more, or do not trust the folder",
+                "it has {} bytes, more than the memory that is free: use a machine with more, or do not trust the \
+                 folder",
                 data.len()
             );
             return Err(Error::file(&path, problem));
@@ -192,9 +194,10 @@ impl Folder {
             for entry in std::fs::read_dir(&next).in_file(&next)? {
                 let entry = entry.in_file(&next)?;
                 entries += 1;
-                if entries > MOST_ENTRIES {
+                if entries > MAX_ENTRIES {
                     let problem = format!(
-                        "more than {MOST_ENTRIES} files and folders are in it, and no release or run has so many: do not trust it"
+                        "more than {MAX_ENTRIES} files and folders are in it, and no release or run has so many: do \
+                         not trust it"
                     );
                     return Err(Error::file(&self.root, problem));
                 }
@@ -229,7 +232,8 @@ impl Folder {
     fn parts<'n>(&self, name: &'n str) -> Result<Vec<&'n str>> {
         parts(name).ok_or_else(|| {
             let problem = format!(
-                "it names the file {:?}, and only plain names of files inside of the folder are opened: do not trust it",
+                "it names the file {:?}, and only plain names of files inside of the folder are opened: do not trust \
+                 it",
                 shortened(name)
             );
             Error::file(&self.root, problem)

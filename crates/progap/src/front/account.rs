@@ -5,13 +5,13 @@ use progap_privacy::accountant::Accountant;
 
 use crate::plan::{self, Plan, PublicFacts};
 use crate::query::Queries;
-use crate::settings::{Checked, Declaration, Draft, Request, Size};
+use crate::settings::{Declaration, Draft, Request, Size, ValidSettings};
 use crate::{Error, Remedy, Result, run};
 
 /// A question to the accountant: see [`account`](crate::account).
 #[must_use = "nothing is accounted for before `plan`"]
 #[derive(Debug, Clone)]
-pub struct Accounted<'d> {
+pub struct AccountQuery<'d> {
     request: Request,
     known: Vec<(Size, usize)>,
     dataset: Option<&'d Dataset>,
@@ -19,16 +19,16 @@ pub struct Accounted<'d> {
 
 /// A run as its cost depends on it: settings with everything decided, and the sizes that decided it.
 #[derive(Debug, Clone)]
-pub struct Decided {
+pub struct ResolvedRun {
     /// The settings.
-    pub settings: Checked,
+    pub settings: ValidSettings,
     /// What is public of the data, as far as anything follows from it.
     pub facts: PublicFacts,
 }
 
-impl<'d> Accounted<'d> {
-    pub(crate) fn new(request: Request) -> Accounted<'d> {
-        Accounted { request: request.at_any_cost(), known: vec![], dataset: None }
+impl<'d> AccountQuery<'d> {
+    pub(crate) fn new(request: Request) -> AccountQuery<'d> {
+        AccountQuery { request: request.at_any_cost(), known: vec![], dataset: None }
     }
 
     /// For a run on this data set.
@@ -78,7 +78,7 @@ impl<'d> Accounted<'d> {
     ///
     /// # Errors
     /// Settings that cannot work; sizes that are missing, and sizes that decide nothing.
-    pub fn decided(&self) -> Result<Decided> {
+    pub fn decided(&self) -> Result<ResolvedRun> {
         let draft = self.request.settings()?;
         let facts = match (self.dataset, self.known.first()) {
             (Some(_), Some((size, _))) => {
@@ -90,13 +90,13 @@ impl<'d> Accounted<'d> {
                 PublicFacts::stated(self.known.iter().copied())
             }
         };
-        Ok(Decided { settings: draft.resolve(&facts)?, facts })
+        Ok(ResolvedRun { settings: draft.resolve(&facts)?, facts })
     }
 
     /// The noise, and what it costs.
     ///
     /// # Errors
-    /// As [`Accounted::decided`]; a data set that cannot be trained on.
+    /// As [`AccountQuery::decided`]; a data set that cannot be trained on.
     pub fn plan(&self) -> Result<Plan> {
         let decided = self.decided()?;
         match self.dataset {
@@ -151,7 +151,7 @@ impl<'d> Accounted<'d> {
     }
 }
 
-impl Decided {
+impl ResolvedRun {
     /// The noise by the accounting of the settings: that of training, to the last digit.
     ///
     /// # Errors
@@ -163,7 +163,7 @@ impl Decided {
     /// The noise that another accountant would ask for.
     ///
     /// # Errors
-    /// As [`Decided::plan`].
+    /// As [`ResolvedRun::plan`].
     pub fn plan_by(&self, accountant: &dyn Accountant) -> Result<Plan> {
         Plan::by(accountant, &self.settings, self.facts)
     }

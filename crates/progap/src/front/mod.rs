@@ -4,7 +4,7 @@ mod account;
 
 use std::path::Path;
 
-pub use account::{Accounted, Decided};
+pub use account::{AccountQuery, ResolvedRun};
 
 use progap_formats::named;
 use progap_formats::read::{self, LoadOptions};
@@ -95,6 +95,6 @@ pub fn resume(dataset: &Dataset, folder: impl AsRef<Path>, observer: &mut dyn Ob
 /// assert!(plan.gradient_multiplier > 0.0 && plan.epsilon <= 8.0);
 /// # Ok::<(), progap::Error>(())
 /// ```
-pub fn account<'d>(asked: impl Into<Request>) -> Accounted<'d> {
-    Accounted::new(asked.into())
+pub fn account<'d>(asked: impl Into<Request>) -> AccountQuery<'d> {
+    AccountQuery::new(asked.into())
 }

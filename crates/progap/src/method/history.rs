@@ -141,7 +141,8 @@ pub fn worth(history: &[EpochRecord], choice: Option<&Choice>) -> Vec<String> {
             true => "the graph brought nothing: neither classes nor features of neighbours beat the features alone by \
                      one standard error"
                 .into(),
-            false => "classes of neighbours brought nothing that is more than one standard error; their features were not \
+            false => "classes of neighbours brought nothing that is more than one standard error; their features \
+             were not \
                       sent, as there are too many columns"
                 .into(),
         });

@@ -9,7 +9,7 @@ use progap_nn::{
 use crate::assessment::{Assessment, Metric};
 use crate::model::Model;
 use crate::plan::Plan;
-use crate::ranks::{Cut, HeldPart, Travelled, packed_order};
+use crate::ranks::{Cut, GatheredBatch, Partition, packed_order};
 use crate::settings::{Level, Settings};
 use crate::vault::{Aggregates, Gradient, Rows, Vault};
 use crate::{Error, Result, memory};
@@ -82,7 +82,7 @@ pub(crate) struct RowObjective<'a> {
     copies: Option<Copies>,
     /// Where rows lie in several ranks: those that this one works on, brought together for the first epoch unless they
     /// are its own.
-    travelled: Option<Travelled>,
+    travelled: Option<GatheredBatch>,
 }
 
 /// The rows that every epoch reads, unless they are too many.
@@ -103,7 +103,7 @@ impl RowObjective<'_> {
     /// An epoch over the training rows of all ranks.
     fn shared_epoch(
         &mut self,
-        (part, rows): (&HeldPart, &Rows),
+        (part, rows): (&Partition, &Rows),
         network: &mut Network,
         optimiser: &mut Optimiser,
         seed: u64,
@@ -130,7 +130,7 @@ impl RowObjective<'_> {
         if self.travelled.is_none() {
             let order = packed_order(part, rows)?;
             let cut = Cut::even(order.len(), chunk_rows(order.len()), part.ranks.size());
-            self.travelled = Some(Travelled::new(part, &inputs, rows.labels(), &order, &cut)?);
+            self.travelled = Some(GatheredBatch::new(part, &inputs, rows.labels(), &order, &cut)?);
         }
         let travelled = self.travelled.as_ref().ok_or(Error::internal("rows were brought together"))?;
         let (inputs, weights) = (travelled.inputs()?, weights(travelled.labels()));
@@ -187,12 +187,12 @@ impl Objective for RowObjective<'_> {
             let stats = epoch(network, optimiser, batch, seed)?;
             return Ok((Some(stats.loss), Some(stats.accuracy)));
         }
-        let most_parameters = super::program(settings, context.shape, None).max_parameters()?;
+        let max_parameters = super::program(settings, context.shape, None).max_parameters()?;
         let name = |step: u64| format!("gradient {stage}/{step}");
         context.vault.expect_gradients(context.steps(done).map(name));
         for step in context.steps(done) {
             let (label, aggregates) = (&name(step), self.aggregates);
-            let question = Gradient { label, network, most_parameters, aggregates };
+            let question = Gradient { label, network, max_parameters, aggregates };
             let gradient = context.vault.ask(question)?;
             apply(network, optimiser, &gradient)?;
         }

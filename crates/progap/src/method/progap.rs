@@ -175,9 +175,9 @@ impl Method for ProGap {
 }
 
 /// An aggregate of labels helps if it takes away at least this share of the validation errors,
-const LEAST_HELP: f64 = 0.05;
+const MIN_HELP: f64 = 0.05;
 /// and if the accuracy grows by at least this many of its standard errors, which chance seldom does.
-const LEAST_ERRORS: f64 = 2.0;
+const MIN_ERRORS: f64 = 2.0;
 
 /// The decision of a run by the validation accuracies of its stages, where the settings leave it to them.
 ///
@@ -211,7 +211,7 @@ fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: usize) -> Opt
     };
     let (before, after) = (accuracy(0), accuracy(1));
     let standard_error = (before * (1.0 - before) / val_nodes as f64).sqrt();
-    let helped = after - before >= (LEAST_HELP * (1.0 - before)).max(LEAST_ERRORS * standard_error);
+    let helped = after - before >= (MIN_HELP * (1.0 - before)).max(MIN_ERRORS * standard_error);
     let later = if helped { Messages::Labels } else { Messages::Embeddings };
     let messages = (0..settings.depth).map(|index| if index == 0 { Messages::Labels } else { later });
     let merit = |stage: usize| {

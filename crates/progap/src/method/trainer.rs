@@ -198,7 +198,7 @@ impl<'r> Trainer<'r> {
                     let mut values = self.vault.ask(question)?;
                     post(&mut values, width);
                     // Training reads no edge: those of a mapped file need not stay in memory beside it.
-                    progap_graph::store::give_back_pages();
+                    progap_graph::store::release_pages();
                     self.vault.forget();
                     self.store.keep_aggregate(number, values, width, self.vault.key())?
                 }

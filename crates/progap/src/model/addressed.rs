@@ -257,7 +257,7 @@ impl Addressed {
 
     /// A model of a shape, with the tensors under a prefix; every tensor must be there, and no other.
     pub fn from(tensors: &Tensors, prefix: &str, shape: AddressedShape) -> Result<Addressed> {
-        let changed = || Error::unsuitable("its tensors are not those of its shape");
+        let changed = || Error::unsuitable("its tensors do not have the shapes that its description gives");
         let all: Vec<Tensor<'_>> = tensors.under(prefix).collect();
         let part = |part: &'static str| {
             all.iter().filter_map(move |tensor| {

@@ -12,14 +12,14 @@ use progap_nn::best_temperature;
 
 use crate::Result;
 use crate::predictor::Predictor;
-use crate::ranks::HeldPart;
+use crate::ranks::Partition;
 use crate::rows::Rows;
 use crate::settings::{Calibration, Level, Settings};
 
 /// The factors that there can be.
 pub const FACTORS: RangeInclusive<f32> = 0.099..=10.1;
 /// With fewer validation nodes a factor says more about them than about the model.
-const LEAST_NODES: usize = 30;
+const MIN_NODES: usize = 30;
 
 /// The factor on all logits that validation nodes choose; nothing where the settings do without, or there are too few
 /// of them.
@@ -34,14 +34,14 @@ pub(crate) fn temperature(
     predictor: &Predictor,
     rows: impl FnOnce() -> Result<Rows>,
     settings: &Settings,
-    part: Option<&HeldPart>,
+    part: Option<&Partition>,
 ) -> Result<Option<f32>> {
     if settings.level == Level::Node || settings.calibration == Calibration::Off {
         return Ok(None);
     }
     let rows = rows()?;
     let nodes = rows.nodes(Part::Val);
-    if part.map_or(nodes.len(), |part| part.count(Part::Val)) < LEAST_NODES {
+    if part.map_or(nodes.len(), |part| part.count(Part::Val)) < MIN_NODES {
         return Ok(None);
     }
     let mut logits = predictor.probabilities(&rows, &nodes)?;

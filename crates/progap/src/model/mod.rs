@@ -54,7 +54,7 @@ impl Model {
             Shape::Network(architecture) => Ok(Model::Network(Network::new(architecture, seed)?)),
             Shape::Sage(architecture) => Ok(Model::Sage(Sage::new(architecture, seed)?)),
             Shape::Views(_) | Shape::Addressed(_) => {
-                Err(Error::internal("a model of two views is fitted, not begun"))
+                Err(Error::internal("a model of two views has no initial values: it is fitted"))
             }
         }
     }
@@ -147,7 +147,8 @@ impl Model {
         let there: usize = tensors.under(prefix).map(|tensor| tensor.values.len()).sum();
         if shape.parameter_count()? > there {
             return Err(Error::unsuitable(format!(
-                "the file of the model holds {there} numbers, fewer than a model of its shape has: it was damaged or changed"
+                "the file of the model holds {there} numbers, fewer than a model of its shape has: it was damaged or \
+                 changed"
             )));
         }
         match shape {

@@ -21,7 +21,7 @@ use crate::{Error, ErrorKind, Result, memory};
 
 pub const MODEL: &str = "model.safetensors";
 /// More models than any method releases.
-const MOST_LINKS: usize = 64;
+const MAX_LINKS: usize = 64;
 
 /// Nodes about which earlier models say something at a time.
 const NODES_AT_ONCE: usize = 1 << 14;
@@ -251,7 +251,7 @@ impl Predictor {
         let shapes: Vec<Shape> =
             record.models.iter().map(|model| model.shape.shape()).collect::<Result<_>>()?;
         let fits = |at: usize| record.fits(at, &shapes, (columns, classes));
-        if !(1..=MOST_LINKS).contains(&shapes.len()) || !(0..shapes.len()).all(fits) {
+        if !(1..=MAX_LINKS).contains(&shapes.len()) || !(0..shapes.len()).all(fits) {
             let problem = format!(
                 "its shape is not one for {columns} feature columns and {classes} classes: it was damaged or changed"
             );
@@ -322,7 +322,7 @@ impl Record {
             }
             (Shape::Addressed(shape), Some(widths)) => {
                 let near: Vec<Vec<Reads>> =
-                    (0..shape.sums.min(MOST_LINKS)).map(|index| vec![Reads::Aggregate(index)]).collect();
+                    (0..shape.sums.min(MAX_LINKS)).map(|index| vec![Reads::Aggregate(index)]).collect();
                 let reads: Vec<Vec<Reads>> = std::iter::once(vec![Reads::Rows]).chain(near).collect();
                 shape.columns == columns
                     && shape.classes == classes
@@ -335,7 +335,7 @@ impl Record {
             }
             // Its rows, and the aggregates in their order.
             (Shape::Sage(architecture), Some(widths)) => {
-                let near = vec![architecture.hidden; architecture.convolutions.min(MOST_LINKS)];
+                let near = vec![architecture.hidden; architecture.convolutions.min(MAX_LINKS)];
                 let expected: Vec<usize> = std::iter::once(columns).chain(near).collect();
                 let ordered = (0..self.aggregates.len()).map(|index| vec![Reads::Aggregate(index)]);
                 let reads: Vec<Vec<Reads>> = std::iter::once(vec![Reads::Rows]).chain(ordered).collect();
@@ -359,7 +359,8 @@ fn branches<'a>(link: &Link, aggregates: &'a Aggregates, given: &'a [Given]) -> 
         match reads {
             Reads::Aggregate(index) => aggregates.get(index).ok_or_else(|| {
                 Error::unsuitable(
-                    "what the model reads of a node's senders (private/aggregates-1.npy) was taken out of this release: \
+                    "what the model reads of a node's senders (private/aggregates-1.npy) was taken out of this \
+                     release: \
                      predictions need it",
                 )
             }),

@@ -3,7 +3,7 @@
 //! A delta of one over the number of records allows a release that shows one record as it is. The rule is a tenth of
 //! that at most, and it reads the number of records only as the power of ten that it is rounded up to. So neither a
 //! delta that was chosen nor a refusal tells more of the number of edges than this order of magnitude, which the
-//! statement lists as public (docs/proofs/delta.md).
+//! statement lists as public ([proof](progap_privacy::proofs::delta)).
 
 use crate::plan::{PublicFacts, automatic_delta};
 use crate::settings::{DeltaRule, Level, Settings};
@@ -160,7 +160,8 @@ pub fn caution(settings: &Settings, sizes: PublicFacts) -> Option<String> {
         _ => "",
     };
     Some(format!(
-        "delta {delta:e} is {how} one over the number of {what}{why}: a guarantee that fails for one record in so many is \
+        "delta {delta:e} is {how} one over the number of {what}{why}: a guarantee that fails for one record in so \
+         many is \
          weak; {usual:e} is the usual one"
     ))
 }

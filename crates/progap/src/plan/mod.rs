@@ -17,7 +17,7 @@ use progap_privacy::{Event, Unit};
 use crate::method::{self, NoiseRatios, Program, QueryKind, QuerySpec};
 use crate::query::Queries;
 pub use crate::settings::PublicFacts;
-use crate::settings::{Accounting, Bounding, Checked, Level, Settings};
+use crate::settings::{Accounting, Bounding, Level, Settings, ValidSettings};
 use crate::{Error, ErrorKind, Result, vault};
 
 /// A noisy graph: its number of edges by Laplace noise, then randomised response on every possible edge.
@@ -93,21 +93,25 @@ fn program(settings: &Settings, sizes: PublicFacts) -> Program {
 
 impl Plan {
     /// Chooses the noise.
-    pub fn new(settings: &Checked, sizes: PublicFacts) -> Result<Plan> {
+    pub fn new(settings: &ValidSettings, sizes: PublicFacts) -> Result<Plan> {
         Plan::by(accountant(settings)?, settings, sizes)
     }
 
     /// Chooses the noise by an accountant of the caller's, whatever the settings say.
-    pub fn by(accountant: &dyn Accountant, settings: &Checked, sizes: PublicFacts) -> Result<Plan> {
+    pub fn by(accountant: &dyn Accountant, settings: &ValidSettings, sizes: PublicFacts) -> Result<Plan> {
         Plan::with(&Calibrator { accountant, found: None }, settings, sizes)
     }
 
     /// As [`Plan::new`], where searches for noise are remembered.
-    pub(crate) fn remembered(found: &Calibrations, settings: &Checked, sizes: PublicFacts) -> Result<Plan> {
+    pub(crate) fn remembered(
+        found: &Calibrations,
+        settings: &ValidSettings,
+        sizes: PublicFacts,
+    ) -> Result<Plan> {
         Plan::with(&Calibrator { accountant: accountant(settings)?, found: Some(found) }, settings, sizes)
     }
 
-    fn with(calibrator: &Calibrator<'_>, settings: &Checked, sizes: PublicFacts) -> Result<Plan> {
+    fn with(calibrator: &Calibrator<'_>, settings: &ValidSettings, sizes: PublicFacts) -> Result<Plan> {
         match settings.level {
             Level::None => Ok(Plan::without_noise()),
             _ => Plan::of(&program(settings, sizes), calibrator, settings, sizes),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use progap_nn::{Inputs, sample_chunk_rows};
 
-use super::{Arrived, Cut, HeldPart, Travelled};
+use super::{Cut, GatheredBatch, Partition, ReceivedRows};
 use crate::Result;
 
 /// Rows of batches that are drawn at a time, about, and values of rows that then travel.
@@ -14,10 +14,10 @@ const VALUES_AHEAD: usize = 1 << 20;
 
 /// Steps that come next.
 #[derive(Default)]
-pub(crate) struct Ahead {
+pub(crate) struct Prefetch {
     upcoming: VecDeque<String>,
     drawn: VecDeque<Step>,
-    arrived: Arrived,
+    arrived: ReceivedRows,
 }
 
 /// A step whose batch was drawn.
@@ -27,7 +27,7 @@ struct Step {
     cut: Cut,
 }
 
-impl Ahead {
+impl Prefetch {
     /// Says which steps come next, in their order. No key may be forgotten before they are made.
     pub fn expect(&mut self, names: impl IntoIterator<Item = String>) {
         self.upcoming = names.into_iter().collect();
@@ -37,24 +37,24 @@ impl Ahead {
     /// The rows of a step that this rank works on. `draw` gives the batch of a step, on all ranks the same.
     pub fn next(
         &mut self,
-        part: &HeldPart,
+        part: &Partition,
         rows: (&Inputs<'_>, &[u32]),
         name: &str,
         draw: impl FnMut(&str) -> Result<Vec<u32>>,
-    ) -> Result<Travelled> {
+    ) -> Result<GatheredBatch> {
         if self.drawn.front().is_none_or(|step| step.name != name) {
             self.bring(part, rows, name, draw)?;
         }
         let Some(Step { batch, cut, .. }) = self.drawn.pop_front() else {
             return Err(crate::Error::contradiction("a step was drawn"));
         };
-        Travelled::of_arrived(part, rows, &batch, &cut, &mut self.arrived)
+        GatheredBatch::of_arrived(part, rows, &batch, &cut, &mut self.arrived)
     }
 
     /// Draws the batch of a step and of those that come after it, and brings their rows together.
     fn bring(
         &mut self,
-        part: &HeldPart,
+        part: &Partition,
         (inputs, labels): (&Inputs<'_>, &[u32]),
         name: &str,
         mut draw: impl FnMut(&str) -> Result<Vec<u32>>,
@@ -82,7 +82,7 @@ impl Ahead {
             let of = |step: &Step| step.cut.of(rank, step.batch.len());
             self.drawn.iter().map(|step| &step.batch[of(step)]).collect()
         };
-        self.arrived = Arrived::new(part, inputs, labels, wanted)?;
+        self.arrived = ReceivedRows::new(part, inputs, labels, wanted)?;
         Ok(())
     }
 }

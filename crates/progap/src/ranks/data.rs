@@ -31,7 +31,7 @@ pub(crate) struct RankData {
 impl RankData {
     /// Finds the maps together with the other ranks, and applies them to the own rows.
     pub fn new(ranks: &Ranks, dataset: &Dataset, settings: &Settings) -> Result<RankData> {
-        let (dataset, how) = (dataset.clone().never_bare()?, settings.preparation());
+        let (dataset, how) = (dataset.clone().with_constant_feature_if_empty()?, settings.preparation());
         let read = Scaled::from(dataset.clone());
         // Where whole columns are not looked at, no number in their midst is either.
         let read = if how == Preparation::Standardise { read } else { read.rounded() };
@@ -60,14 +60,14 @@ impl RankData {
         let split = split_of(&self.dataset)?.part_of(self.own.clone());
         let labels = self.dataset.labels()[self.own.clone()].to_vec().into();
         let (features, classes) = (self.features.clone(), self.dataset.classes());
-        match self.open_numbers().next() {
+        match self.unbounded_numeric_columns().next() {
             None => Rows::new(features, labels, split, classes),
             Some(_) => Ok(Rows::unscaled(features, labels, split, classes)),
         }
     }
 
     /// Number columns that no map was found for yet.
-    pub fn open_numbers(&self) -> impl Iterator<Item = &NumberColumn> {
+    pub fn unbounded_numeric_columns(&self) -> impl Iterator<Item = &NumberColumn> {
         self.scaled.rest().numbers().iter().filter(|number| number.is_open())
     }
 }

@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use progap_graph::part::{Pairs, PartGraph};
 use progap_graph::{Features, Graph, Part, Split};
 use progap_nn::{Input, Inputs, Packed};
-use progap_privacy::noise::{AnySource, Held, NotOneQuery, Stream};
+use progap_privacy::noise::{AnySource, Held, ShardMismatch, Stream};
 
 use super::sample::sampled;
 use super::{RankData, Ranks, Sent};
@@ -14,7 +14,7 @@ use crate::settings::{Level, Settings};
 use crate::{Error, Result};
 
 /// The nodes of a rank with the edges into them, and whom their messages go to.
-pub(crate) struct HeldPart {
+pub(crate) struct Partition {
     pub ranks: Ranks,
     /// Where the nodes of each rank begin, and where the last end.
     pub borders: Vec<usize>,
@@ -32,8 +32,8 @@ pub(crate) struct HeldPart {
     entries: usize,
 }
 
-impl From<NotOneQuery> for Error {
-    fn from(_: NotOneQuery) -> Self {
+impl From<ShardMismatch> for Error {
+    fn from(_: ShardMismatch) -> Self {
         Error::rank("the ranks do not hold all nodes once: start them with the same data")
     }
 }
@@ -56,14 +56,14 @@ pub(crate) fn look_at_edges(graph: &Graph, ranks: &Ranks, own: Range<usize>) -> 
 
 const PARTS: [Part; 4] = [Part::Train, Part::Val, Part::Test, Part::Unused];
 
-impl HeldPart {
+impl Partition {
     /// The part of this rank; with a sample, in which senders keep so many edges, chosen by these bits.
     pub fn new(
         data: &RankData,
         settings: &Settings,
         ranks: &Ranks,
         sample: Option<(usize, Stream<AnySource>)>,
-    ) -> Result<HeldPart> {
+    ) -> Result<Partition> {
         let (dataset, borders) = (&data.dataset, data.borders.clone());
         let graph = PartGraph::new(dataset.graph(), data.own.clone());
         let graph = match sample {
@@ -80,7 +80,7 @@ impl HeldPart {
         let serving = Serving::new(&graph, ranks, &borders, Sent::Agreement)?;
         let degrees = ranks.numbers(Sent::Agreement, &[graph.max_in_degree() as u64])?;
         let max_in_degree = degrees.iter().flatten().copied().max().unwrap_or(0) as usize;
-        Ok(HeldPart {
+        Ok(Partition {
             ranks: ranks.clone(),
             borders,
             graph,
@@ -150,7 +150,7 @@ impl HeldPart {
         let expected =
             |rank: usize| senders_of(&self.graph, &self.borders, rank).len() * width * size_of::<T>();
         if come.iter().enumerate().any(|(rank, bytes)| bytes.len() != expected(rank)) {
-            return Err(NotOneQuery.into());
+            return Err(ShardMismatch.into());
         }
         // Senders ascend, and so do ranks.
         let mut all = vec![T::zeroed(); self.graph.senders().len() * width];
@@ -201,7 +201,7 @@ impl Serving {
         let nodes: Vec<Vec<u32>> = asked.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect();
         let own = borders[ranks.rank() + 1] - borders[ranks.rank()];
         if nodes.iter().flatten().any(|&node| node as usize >= own) {
-            return Err(NotOneQuery.into());
+            return Err(ShardMismatch.into());
         }
         Ok(Serving { nodes, own })
     }
@@ -219,7 +219,7 @@ impl Serving {
         let come = ranks.exchange(what, (0..ranks.size()).map(of).collect())?;
         let counts: Vec<Vec<u32>> = come.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect();
         let fit = counts.iter().zip(&self.nodes).all(|(counts, nodes)| counts.len() == nodes.len());
-        if fit { Ok(counts) } else { Err(NotOneQuery.into()) }
+        if fit { Ok(counts) } else { Err(ShardMismatch.into()) }
     }
 
     /// The counts of each own node, added up.

@@ -29,12 +29,12 @@ mod traffic;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub(crate) use ahead::Ahead;
+pub(crate) use ahead::Prefetch;
 pub(crate) use data::RankData;
-pub(crate) use held::{HeldPart, look_at_edges};
+pub(crate) use held::{Partition, look_at_edges};
 pub use open::open;
-use rows::Arrived;
-pub(crate) use rows::{Cut, Travelled, packed_order};
+use rows::ReceivedRows;
+pub(crate) use rows::{Cut, GatheredBatch, packed_order};
 pub(crate) use store::{PieceStore, SharedObserver, SharedStore};
 pub use threads::on_threads;
 pub use traffic::{Moment, Sent, Traffic};
@@ -180,7 +180,8 @@ impl Ranks {
             let what =
                 differs.and_then(|at| about.get(at)).map_or("version of the program", |(what, _)| what);
             return Err(Error::rank(format!(
-                "rank {rank} does not have the same {what} as rank 0: start all ranks with the same program, the same settings and the same data"
+                "rank {rank} does not have the same {what} as rank 0: start all ranks with the same program, the \
+                 same settings and the same data"
             )));
         }
         Ok(())

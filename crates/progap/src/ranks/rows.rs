@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use progap_nn::{Batch, DistributedBatch, Input, Inputs};
 
-use super::{HeldPart, Sent};
+use super::{Partition, Sent};
 use crate::rows::Rows;
 use crate::{Error, Result};
 
@@ -13,7 +13,7 @@ use crate::{Error, Result};
 const VALUES_AT_ONCE: usize = 1 << 20;
 
 /// The rows of a batch that this rank works on, brought together.
-pub(crate) struct Travelled {
+pub(crate) struct GatheredBatch {
     inputs: Vec<Column>,
     labels: Vec<u32>,
     rows: Vec<u32>,
@@ -149,19 +149,19 @@ impl Cut {
 
 /// Rows of other ranks that came to this one, in the order in which they are taken.
 #[derive(Default)]
-pub(crate) struct Arrived {
+pub(crate) struct ReceivedRows {
     /// From each rank, and how many words of it were taken.
     words: Vec<(Vec<u32>, usize)>,
 }
 
-impl Arrived {
+impl ReceivedRows {
     /// Brings rows together: each rank works on those that `wanted` lists for it. Its own it has.
     pub fn new<'b>(
-        part: &HeldPart,
+        part: &Partition,
         inputs: &Inputs<'_>,
         labels: &[u32],
         wanted: impl Fn(usize) -> Vec<&'b [u32]>,
-    ) -> Result<Arrived> {
+    ) -> Result<ReceivedRows> {
         let (own, ranks) = (part.own(), &part.ranks);
         let words_for = |rank: usize| {
             let mut words: Vec<u32> = vec![];
@@ -174,7 +174,9 @@ impl Arrived {
             bytemuck::cast_slice(&words).to_vec()
         };
         let come = ranks.exchange(Sent::Rows, (0..ranks.size()).map(words_for).collect())?;
-        Ok(Arrived { words: come.iter().map(|bytes| (bytemuck::pod_collect_to_vec(bytes), 0)).collect() })
+        Ok(ReceivedRows {
+            words: come.iter().map(|bytes| (bytemuck::pod_collect_to_vec(bytes), 0)).collect(),
+        })
     }
 
     /// The words of a rank that are left.
@@ -183,16 +185,16 @@ impl Arrived {
     }
 }
 
-impl Travelled {
+impl GatheredBatch {
     /// Brings the rows of a batch, nodes of all ranks in any order, to the ranks that work on them.
     pub fn new(
-        part: &HeldPart,
+        part: &Partition,
         inputs: &Inputs<'_>,
         labels: &[u32],
         batch: &[u32],
         cut: &Cut,
-    ) -> Result<Travelled> {
-        let mut travelled = Travelled::none(part, inputs, batch, cut);
+    ) -> Result<GatheredBatch> {
+        let mut travelled = GatheredBatch::none(part, inputs, batch, cut);
         let at_once = VALUES_AT_ONCE.div_ceil(part.values_of_a_row(inputs));
         let most = (0..part.ranks.size()).map(|rank| cut.of(rank, batch.len()).len()).max().unwrap_or(0);
         for start in (0..most).step_by(at_once) {
@@ -200,7 +202,7 @@ impl Travelled {
                 let places = cut.of(rank, batch.len());
                 &batch[places.end.min(places.start + start)..places.end.min(places.start + start + at_once)]
             };
-            let mut arrived = Arrived::new(part, inputs, labels, |rank| vec![round(rank)])?;
+            let mut arrived = ReceivedRows::new(part, inputs, labels, |rank| vec![round(rank)])?;
             travelled.add(part, inputs, labels, round(part.ranks.rank()), &mut arrived)?;
         }
         Ok(travelled)
@@ -208,21 +210,21 @@ impl Travelled {
 
     /// The rows of a batch that this rank works on, where those of others have arrived.
     pub fn of_arrived(
-        part: &HeldPart,
+        part: &Partition,
         (inputs, labels): (&Inputs<'_>, &[u32]),
         batch: &[u32],
         cut: &Cut,
-        arrived: &mut Arrived,
-    ) -> Result<Travelled> {
-        let mut travelled = Travelled::none(part, inputs, batch, cut);
+        arrived: &mut ReceivedRows,
+    ) -> Result<GatheredBatch> {
+        let mut travelled = GatheredBatch::none(part, inputs, batch, cut);
         let own = &batch[cut.of(part.ranks.rank(), batch.len())];
         travelled.add(part, inputs, labels, own, arrived)?;
         Ok(travelled)
     }
 
-    fn none(part: &HeldPart, inputs: &Inputs<'_>, batch: &[u32], cut: &Cut) -> Travelled {
+    fn none(part: &Partition, inputs: &Inputs<'_>, batch: &[u32], cut: &Cut) -> GatheredBatch {
         let places = cut.of(part.ranks.rank(), batch.len());
-        Travelled {
+        GatheredBatch {
             inputs: inputs.as_slice().iter().map(Column::like).collect(),
             labels: Vec::with_capacity(places.len()),
             rows: (0..places.len() as u32).collect(),
@@ -234,11 +236,11 @@ impl Travelled {
     /// Adds some rows of the batch: the own ones, and those that arrived.
     fn add(
         &mut self,
-        part: &HeldPart,
+        part: &Partition,
         inputs: &Inputs<'_>,
         labels: &[u32],
         nodes: &[u32],
-        arrived: &mut Arrived,
+        arrived: &mut ReceivedRows,
     ) -> Result<()> {
         let own = part.own();
         for &node in nodes {
@@ -277,7 +279,7 @@ impl Travelled {
     /// The rows as a part of their batch.
     pub fn batch<'a>(
         &'a self,
-        part: &'a HeldPart,
+        part: &'a Partition,
         inputs: &'a Inputs<'a>,
         classes: usize,
     ) -> Result<Batch<'a>> {
@@ -293,7 +295,7 @@ impl Travelled {
 
 /// The training nodes of all ranks in the order in which one process would copy their rows: by the number of their
 /// entries.
-pub(crate) fn packed_order(part: &HeldPart, rows: &Rows) -> Result<Vec<u32>> {
+pub(crate) fn packed_order(part: &Partition, rows: &Rows) -> Result<Vec<u32>> {
     let own = part.own();
     let local = part.train.iter().filter(|&&node| own.contains(&(node as usize)));
     let entries: Vec<u32> =

@@ -2,7 +2,7 @@
 //! with the bits with which one process would, and tells the others which of their edges stay.
 
 use progap_graph::part::{PartGraph, Staying};
-use progap_privacy::noise::{AnySource, NotOneQuery, Stream};
+use progap_privacy::noise::{AnySource, ShardMismatch, Stream};
 
 use super::held::{Serving, senders_of};
 use super::{Ranks, Sent};
@@ -46,7 +46,7 @@ pub(super) fn sampled(
     let mut staying = Staying::default();
     for (rank, bytes) in come.iter().enumerate() {
         let words: Vec<u32> = bytemuck::pod_collect_to_vec(bytes);
-        hear(&words, senders_of(&graph, borders, rank).len(), &mut staying).ok_or(NotOneQuery)?;
+        hear(&words, senders_of(&graph, borders, rank).len(), &mut staying).ok_or(ShardMismatch)?;
     }
     graph.keeping(&staying).map_err(Error::from)
 }

@@ -283,7 +283,8 @@ pub fn new_folder(out: &Path, release: &Path) -> Result<AtomicFolder> {
 pub fn missing_for_predictions(release: &Release) -> Option<&'static str> {
     if !release.covers_predictions() && !release.has_aggregates() {
         return Some(
-            "what the model reads of a node's senders (private/aggregates-1.npy) is for the data owner alone and not in \
+            "what the model reads of a node's senders (private/aggregates-1.npy) is for the data owner alone and \
+             not in \
              this release: predictions need it",
         );
     }
@@ -294,7 +295,8 @@ pub fn missing_for_predictions(release: &Release) -> Option<&'static str> {
              predictions need them",
         ),
         (false, _) => Some(
-            "the rows of the nodes (features and labels) are not in this export: predictions need them, ask for an export \
+            "the rows of the nodes (features and labels) are not in this export: predictions need them, ask for an \
+             export \
              that has them",
         ),
     }

@@ -23,7 +23,7 @@ use crate::{Error, Remedy, Result, files, method, run};
 const AGGREGATES: &str = "aggregates/";
 const OWN_AGGREGATES: &str = "private/aggregates-";
 /// More files than a release of any method lists.
-const MOST_FILES: usize = 128;
+const MAX_FILES: usize = 128;
 /// The most bytes of the public page of an export.
 const LARGEST_PAGE: u64 = 64 << 20;
 /// Room for what is not numbers: headers, names of classes and columns.
@@ -58,7 +58,7 @@ impl Manifest {
         let file = folder.path(name);
         let bytes = folder.read(name, SMALL)?;
         let manifest: Manifest = files::versioned(&bytes, "the release", &file)?;
-        if manifest.files.len() > MOST_FILES {
+        if manifest.files.len() > MAX_FILES {
             let problem = format!(
                 "it lists {} files, and no release has so many: do not trust it",
                 manifest.files.len()

@@ -18,16 +18,16 @@
 //! | `manifest.sig`, `signer.pub` | only in a signed export: the signature of the manifest, and the public key it is checked with |
 //!
 //! Everything outside `private/` is a function of public inputs and noisy answers alone
-//! (docs/proofs/nothing-else-leaves.md). A folder that still holds the files of a run is not a release, and is not
-//! opened as one.
+//! ([proof](progap_privacy::proofs::nothing_else_leaves)). A folder that still holds the files of a run is not a
+//! release, and is not opened as one.
 
 mod config;
 mod export;
 mod guarantee;
-mod later;
 mod manifest;
 mod metrics;
 pub mod order;
+mod predict_new;
 mod selection;
 mod shown;
 mod statement;
@@ -49,8 +49,8 @@ pub use export::{
     Date, Export, Exported, PAGE, PageMaker, SIGNATURE, SIGNER, Signs, export, missing_for_predictions,
 };
 pub use guarantee::Guarantee;
-pub use later::RowPredictions;
 pub use metrics::Metrics;
+pub use predict_new::RowPredictions;
 pub use selection::SelectionRule;
 #[doc(hidden)]
 pub use statement::COST_FILE;

@@ -1,5 +1,5 @@
-//! What a release shows to whoever attacks it: the answers of the vault, what it says of rows, and messages as far as its
-//! model tells them.
+//! What a release shows to whoever attacks it: the answers of the vault, what it says of rows, and messages as far as
+//! its model tells them.
 
 use progap_graph::Dataset;
 

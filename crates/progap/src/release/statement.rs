@@ -185,13 +185,15 @@ pub(crate) fn nodes_are_public(settings: &Settings, nodes: usize) -> String {
         (false, Order::Public) => ", and the order in which the data lists them",
     };
     format!(
-        "which nodes there are ({nodes}), with their ids{order}; also where preparation left some out (nodes without edges, rare \
+        "which nodes there are ({nodes}), with their ids{order}; also where preparation left some out (nodes \
+         without edges, rare \
          classes)"
     )
 }
 
 /// Of the files, whose reading ends in a refusal or not.
-const READABLE: &str = "that the data could be read: every value is of its column's kind, and edges said to go both ways are listed \
+const READABLE: &str = "that the data could be read: every value is of its column's kind, and edges said to go both \
+ ways are listed \
                         once each or twice each";
 /// The same goes on at node level, where the values of rows are private.
 const FORM_OF_ROWS: &str = "; and whether rows are stored with or without their zeros";
@@ -229,8 +231,10 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
     let numbers = format!("with epsilon = {epsilon} and delta = {delta} (differential privacy)");
     if !settings.method.can().protects_predictions {
         return format!(
-            "Training alone is private; predictions are not. For every node, what everyone else can tell from the trained \
-             parameters is almost the same as if that node's record, that is its features, its label and its own list of \
+            "Training alone is private; predictions are not. For every node, what everyone else can tell from the \
+             trained \
+             parameters is almost the same as if that node's record, that is its features, its label and its own \
+             list of \
              receivers, had been left out, {numbers}. A prediction reads the rows of a node's senders as they are, \
              without noise: give it only to those who may see them. The same holds for the folder private.{WHOSE_EDGES}"
         );
@@ -332,12 +336,14 @@ pub(super) fn public(
                 "nothing else was computed over rows, and each value was brought to scale by itself"
             }
             Scaling::Noisy => {
-                "nothing else was computed over rows but what is among the queries: number columns without bounds were brought to \
+                "nothing else was computed over rows but what is among the queries: number columns without bounds \
+                 were brought to \
                  scale by noisy counts, all others each value by itself"
             }
         };
         public.push(format!(
-            "what the columns are (numbers, categories, dates, words), their categories, declared bounds, and where values can be \
+            "what the columns are (numbers, categories, dates, words), their categories, declared bounds, and where \
+             values can be \
              missing; {how}"
         ));
     }
@@ -350,7 +356,8 @@ pub(super) fn public(
         Level::None => {}
         Level::Node if plan.queries.get(SUBGRAPH_GRADIENT).is_some() => {
             public.push(format!(
-                "at most {} edges of each sender are used, drawn from its own list; the published sampling depends on the \
+                "at most {} edges of each sender are used, drawn from its own list; the published sampling depends \
+                 on the \
                  private degrees of receivers, this one on no other record",
                 settings.max_degree
             ));
@@ -385,11 +392,13 @@ pub(super) fn public(
         Level::Node if settings.weighs_receivers() => {
             if settings.depth > 0 {
                 public.push(format!(
-                    "the bound C = sqrt({}) on a sender's influence, which it divides between its receivers by their weights",
+                    "the bound C = sqrt({}) on a sender's influence, which it divides between its receivers by their \
+                     weights",
                     settings.max_degree
                 ));
                 public.push(format!(
-                    "the weights of receivers: {} for training nodes and 1 for others at first, then also by what the sums before leave \
+                    "the weights of receivers: {} for training nodes and 1 for others at first, then also by what \
+                     the sums before leave \
                      open",
                     settings.known_weight
                 ));
@@ -435,7 +444,8 @@ pub(super) fn not_covered(settings: &Settings) -> Vec<String> {
     let mut not_covered = Vec::new();
     if !settings.method.can().protects_predictions {
         not_covered.push(
-            "predictions, and the file private/aggregates-1.npy that they read: neighbours' rows as they are, without noise"
+            "predictions, and the file private/aggregates-1.npy that they read: neighbours' rows as they are, \
+             without noise"
                 .to_string(),
         );
     }
@@ -445,9 +455,11 @@ pub(super) fn not_covered(settings: &Settings) -> Vec<String> {
         Level::Node => vec![
             "a node's own row: predictions about a node use its own features (file private/rows.progap)"
                 .into(),
-            "what other nodes' records say about a node, such as their edges to it, and its class where neighbours are alike"
+            "what other nodes' records say about a node, such as their edges to it, and its class where neighbours \
+             are alike"
                 .into(),
-            "the accuracies in private/metrics.json, which are computed from private labels without noise (take it out of what \
+            "the accuracies in private/metrics.json, which are computed from private labels without noise (take it \
+             out of what \
              you hand on)".into(),
             cost,
         ],

@@ -1,5 +1,6 @@
 //! The rule "nothing else leaves" where edges are asked for: two data sets with quite different edges are given the
-//! same answers of the mechanisms, and must leave the same public bytes (docs/proofs/nothing-else-leaves.md).
+//! same answers of the mechanisms, and must leave the same public bytes
+//! ([proof](progap_privacy::proofs::nothing_else_leaves)).
 
 use std::collections::BTreeMap;
 use std::path::Path;

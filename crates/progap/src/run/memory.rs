@@ -27,7 +27,7 @@ use crate::{Error, Result};
 /// The settings that change a stage of ProGAP through the noise alone.
 const ONLY_IN_NOISE: [&str; 4] = ["depth", "epsilon", "delta", "accounting"];
 /// The most bytes of aggregates that are kept to be shared.
-const MOST_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 
 /// Stages that runs of one process share.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl Stages {
         } else {
             self.order.push_back(key);
         }
-        while self.bytes > MOST_BYTES || self.order.len() > 4096 {
+        while self.bytes > MAX_BYTES || self.order.len() > 4096 {
             let Some(oldest) = self.order.pop_front() else { break };
             self.bytes -= self.kept.remove(&oldest).as_ref().map_or(0, size);
         }

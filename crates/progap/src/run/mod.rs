@@ -27,7 +27,7 @@ mod training;
 
 use std::path::Path;
 
-use progap_graph::{Dataset, Features, Part, ReadOff, Scaled, Split, Undeclared};
+use progap_graph::{Dataset, Features, InferenceKind, InferredSchema, Part, Scaled, Split};
 use progap_privacy::noise::{AnySource, Randomness};
 
 pub use account::{Account, chargeable};
@@ -49,7 +49,7 @@ use crate::plan::{Plan, PublicFacts};
 use crate::ranks::RankData;
 use crate::release::{self, Metrics, Release};
 use crate::rows::LARGEST_FEATURE;
-use crate::settings::{Checked, Level, Settings};
+use crate::settings::{Level, Settings, ValidSettings};
 use crate::vault::{Vault, check_column_noise, weightless};
 use crate::{Error, ErrorKind, Remedy, Result, delta};
 
@@ -136,15 +136,15 @@ pub fn interrupted(folder: &Path) -> Result<RunFile> {
 }
 
 /// The noise of a run on a data set; what cannot be trained on is refused.
-pub fn prepare(dataset: &Dataset, settings: &Checked) -> Result<Plan> {
+pub fn prepare(dataset: &Dataset, settings: &ValidSettings) -> Result<Plan> {
     prepare_by(dataset, settings, Plan::new)
 }
 
 /// As [`prepare`], where other ranks look at all rows but some.
-fn prepare_part(data: &RankData, settings: &Checked) -> Result<Plan> {
-    let rows = Looked { features: &data.features, first: data.own.start };
+fn prepare_part(data: &RankData, settings: &ValidSettings) -> Result<Plan> {
+    let rows = RowSlice { features: &data.features, first: data.own.start };
     let sizes = PublicFacts {
-        unbounded_columns: Some(data.open_numbers().count()),
+        unbounded_columns: Some(data.unbounded_numeric_columns().count()),
         ..PublicFacts::of(&data.dataset, settings)
     };
     prepare_with(&data.dataset, settings, Plan::new, (rows, sizes))
@@ -153,24 +153,24 @@ fn prepare_part(data: &RankData, settings: &Checked) -> Result<Plan> {
 /// As [`prepare`], by another way to the same plan.
 fn prepare_by(
     dataset: &Dataset,
-    settings: &Checked,
-    plan: impl FnOnce(&Checked, PublicFacts) -> Result<Plan>,
+    settings: &ValidSettings,
+    plan: impl FnOnce(&ValidSettings, PublicFacts) -> Result<Plan>,
 ) -> Result<Plan> {
-    let rows = Looked { features: dataset.features(), first: 0 };
+    let rows = RowSlice { features: dataset.features(), first: 0 };
     prepare_with(dataset, settings, plan, (rows, PublicFacts::of(dataset, settings)))
 }
 
 /// Rows that are looked at, from one on.
-struct Looked<'d> {
+struct RowSlice<'d> {
     features: &'d Features,
     first: usize,
 }
 
 fn prepare_with(
     dataset: &Dataset,
-    settings: &Checked,
-    plan: impl FnOnce(&Checked, PublicFacts) -> Result<Plan>,
-    (rows, sizes): (Looked<'_>, PublicFacts),
+    settings: &ValidSettings,
+    plan: impl FnOnce(&ValidSettings, PublicFacts) -> Result<Plan>,
+    (rows, sizes): (RowSlice<'_>, PublicFacts),
 ) -> Result<Plan> {
     let split = dataset.split().ok_or_else(|| Error::unsuitable("the data set has no split"))?;
     // Whether there is a release must not tell of private labels: a class that no training node has is refused nowhere.
@@ -188,7 +188,8 @@ fn prepare_with(
                 .get(column)
                 .map_or_else(|| column.to_string(), |name| format!("{name:?}"));
             return Err(Error::unsuitable(format!(
-                "node {:?} has {value:e} in feature column {name}; values beyond {LARGEST_FEATURE:e} cannot be trained on: scale \
+                "node {:?} has {value:e} in feature column {name}; values beyond {LARGEST_FEATURE:e} cannot be \
+                 trained on: scale \
                  the column",
                 dataset.node_ids().name(rows.first + row)
             )));
@@ -235,8 +236,8 @@ fn check_classes(dataset: &Dataset, split: &Split) -> Result<()> {
 /// left out because all their values are different. A list of all categories that occur is taken as public, and the
 /// statement says so.
 fn check_categories(dataset: &Dataset) -> Result<()> {
-    let found = |what: ReadOff| dataset.undeclared().iter().find(|undeclared| undeclared.what == what);
-    if let Some(Undeclared { column, .. }) = found(ReadOff::MostFrequent) {
+    let found = |what: InferenceKind| dataset.undeclared().iter().find(|undeclared| undeclared.what == what);
+    if let Some(InferredSchema { column, .. }) = found(InferenceKind::MostFrequent) {
         return Err(Error::unsuitable(format!(
             "which categories of the column {column:?} are the most frequent is private at node level"
         ))
@@ -244,7 +245,7 @@ fn check_categories(dataset: &Dataset) -> Result<()> {
         .remedy(Remedy::set("text", column.clone()))
         .remedy(Remedy::set("drop", column.clone())));
     }
-    if let Some(Undeclared { column, .. }) = found(ReadOff::Distinct) {
+    if let Some(InferredSchema { column, .. }) = found(InferenceKind::Distinct) {
         let error = Error::unsuitable(format!(
             "the column {column:?} looks like ids, and that all its values are different is private at node level: \
              say what becomes of it"
@@ -303,7 +304,7 @@ fn run_with(
     folder.finish()?;
     // The release has its own aggregates and rows: they are not held twice, nor is the data set beside them.
     drop((fitted, dataset));
-    progap_graph::store::give_back_pages();
+    progap_graph::store::release_pages();
     Release::open(&folder.path)
 }
 

@@ -42,7 +42,7 @@ pub struct Ranked {
 
 /// The first rank's message to every rank before anything is asked. It travels between ranks and nowhere else.
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct RunInit {
     run: RunFile,
     key: Option<Vec<u8>>,
     state: Option<Vec<u8>>,
@@ -221,9 +221,9 @@ fn go_on(
     observer: &mut dyn Observer,
 ) -> Result<Option<Ranked>> {
     let shape = (data.features.columns(), data.dataset.classes());
-    let told = match &mut first {
+    let init = match &mut first {
         None => None,
-        Some(folder) => Some(Told {
+        Some(folder) => Some(RunInit {
             run: folder.run.clone(),
             key: folder.take_key().map(|key| key.to_bytes().to_vec()),
             state: folder.kept_state(shape)?,
@@ -232,16 +232,16 @@ fn go_on(
     };
     let wrong =
         |error: &dyn std::fmt::Display| Error::rank(format!("the first rank said nothing sensible: {error}"));
-    let bytes = told.map(|told| serde_json::to_vec(&told)).transpose().map_err(|error| wrong(&error))?;
+    let bytes = init.map(|init| serde_json::to_vec(&init)).transpose().map_err(|error| wrong(&error))?;
     let mut bytes = ranks.broadcast(Sent::Agreement, bytes)?;
-    let told: Told = serde_json::from_slice(&bytes).map_err(|error| wrong(&error))?;
+    let init: RunInit = serde_json::from_slice(&bytes).map_err(|error| wrong(&error))?;
     bytes.zeroize();
-    let randomness = randomness(&told)?;
-    rayon::scope(|_| train(ranks, &data, (first, told), (plan, randomness), observer))
+    let randomness = randomness(&init)?;
+    rayon::scope(|_| train(ranks, &data, (first, init), (plan, randomness), observer))
 }
 
-fn randomness(told: &Told) -> Result<Randomness<AnySource>> {
-    match (told.run.settings.seed, &told.key) {
+fn randomness(init: &RunInit) -> Result<Randomness<AnySource>> {
+    match (init.run.settings.seed, &init.key) {
         (Some(seed), None) => Ok(Randomness::from_seed(seed).erase()),
         (None, Some(key)) => {
             let mut bytes: [u8; RunKey::BYTES] =
@@ -254,7 +254,7 @@ fn randomness(told: &Told) -> Result<Randomness<AnySource>> {
     }
 }
 
-impl Drop for Told {
+impl Drop for RunInit {
     fn drop(&mut self) {
         self.key.zeroize();
     }
@@ -263,20 +263,20 @@ impl Drop for Told {
 fn train(
     ranks: &Ranks,
     data: &RankData,
-    (mut first, told): (Option<RunFolder>, Told),
+    (mut first, init): (Option<RunFolder>, RunInit),
     (plan, randomness): (Plan, Randomness<AnySource>),
     observer: &mut dyn Observer,
 ) -> Result<Option<Ranked>> {
-    let settings = told.run.settings.clone();
-    let (stopwatch, mut laps) = (Stopwatch::start(told.resumed), Laps::start());
+    let settings = init.run.settings.clone();
+    let (stopwatch, mut laps) = (Stopwatch::start(init.resumed), Laps::start());
     let path = first.as_ref().map_or_else(PathBuf::new, |folder| folder.path.clone());
-    let state = match &told.state {
-        Some(bytes) => told.run.state(&path, bytes)?,
+    let state = match &init.state {
+        Some(bytes) => init.run.state(&path, bytes)?,
         None => State::default(),
     };
     let vault = Vault::over(ranks, data, &settings, plan.clone(), randomness)?;
     laps.lap("preparation");
-    let spec = RunSpec { settings: &settings, plan: &plan, seed: told.run.model_seed };
+    let spec = RunSpec { settings: &settings, plan: &plan, seed: init.run.model_seed };
     let mut store = SharedStore {
         ranks: ranks.clone(),
         borders: data.borders.clone(),

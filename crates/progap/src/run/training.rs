@@ -18,7 +18,7 @@ use crate::order::{self, Arranged, OwnersOrder};
 use crate::plan::Plan;
 use crate::predictor::{Predictor, aggregate_name};
 use crate::release::{self, Config, Guarantee, Metrics, Predictions, Release, Statement};
-use crate::settings::{Checked, Order, PublicFacts, Request, Settings};
+use crate::settings::{Order, PublicFacts, Request, Settings, ValidSettings};
 use crate::vault::Vault;
 use crate::{Error, Remedy, Result};
 
@@ -87,7 +87,7 @@ impl<'t> Training<'t> {
     /// charged before the first noisy value is used.
     pub fn into_folder(self, folder: impl AsRef<Path>) -> Result<Release> {
         let nobody: &mut dyn Observer = &mut ();
-        let Asked { arranged, plan, key, run, observer, .. } = self.asked(nobody, order::check)?;
+        let PreparedRun { arranged, plan, key, run, observer, .. } = self.asked(nobody, order::check)?;
         let run = RunFolder::create(folder.as_ref(), run, key, arranged.numbers.as_ref())?;
         charge_new(&run, &plan)?;
         run_in_pool(arranged.dataset, run, plan, observer)
@@ -102,7 +102,7 @@ impl<'t> Training<'t> {
         let nobody: &mut dyn Observer = &mut ();
         let owner = self.dataset.node_ids().clone();
         let mut told = None;
-        let Asked { arranged, settings, plan, key, run, observer } =
+        let PreparedRun { arranged, settings, plan, key, run, observer } =
             self.asked(nobody, |dataset, settings| {
                 told = order::check(dataset, settings).err().map(|error| error.to_string());
                 Ok(())
@@ -158,7 +158,7 @@ impl<'t> Training<'t> {
         self,
         nobody: &'a mut dyn Observer,
         check: impl FnOnce(&Dataset, &Settings) -> Result<()>,
-    ) -> Result<Asked<'a>>
+    ) -> Result<PreparedRun<'a>>
     where
         't: 'a,
     {
@@ -190,15 +190,15 @@ impl<'t> Training<'t> {
         let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
         let run =
             RunFile::new(&dataset.clone().into(), &settings, account.as_ref(), self.source, key.as_ref())?;
-        Ok(Asked { arranged, settings, plan, key, run, observer })
+        Ok(PreparedRun { arranged, settings, plan, key, run, observer })
     }
 }
 
 /// A run before its first question.
-struct Asked<'a> {
+struct PreparedRun<'a> {
     /// Prepared for the level.
     arranged: Arranged,
-    settings: Checked,
+    settings: ValidSettings,
     plan: Plan,
     key: Option<RunKey>,
     run: RunFile,
@@ -209,7 +209,7 @@ struct Asked<'a> {
 #[derive(Debug)]
 pub struct Trained {
     /// The settings, with everything decided.
-    pub settings: Checked,
+    pub settings: ValidSettings,
     /// The privacy statement.
     pub statement: Statement,
     /// Accuracies.

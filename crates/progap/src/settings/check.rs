@@ -19,9 +19,9 @@ use crate::{Error, Remedy, Result};
 /// # Ok::<(), progap::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Checked(Settings);
+pub struct ValidSettings(Settings);
 
-impl std::ops::Deref for Checked {
+impl std::ops::Deref for ValidSettings {
     type Target = Settings;
 
     fn deref(&self) -> &Settings {
@@ -29,7 +29,7 @@ impl std::ops::Deref for Checked {
     }
 }
 
-impl Checked {
+impl ValidSettings {
     /// The settings, to be changed and checked again.
     pub fn into_settings(self) -> Settings {
         self.0
@@ -41,8 +41,8 @@ impl Settings {
     ///
     /// # Errors
     /// Numbers out of their range; a method without the level; settings that contradict each other.
-    pub fn checked(&self) -> Result<Checked> {
-        self.check().map(|()| Checked(self.clone()))
+    pub fn checked(&self) -> Result<ValidSettings> {
+        self.check().map(|()| ValidSettings(self.clone()))
     }
 
     /// Refuses what cannot work, before any budget is spent.

@@ -38,7 +38,8 @@ macro_rules! choices {
             type Err = Error;
 
             fn from_str(text: &str) -> Result<$type> {
-                $type::ALL.iter().copied().find(|choice| choice.name() == text).ok_or_else(|| Error::out_of_range($setting, text, [$($name),+].join(", ")))
+                let named = $type::ALL.iter().copied().find(|choice| choice.name() == text);
+                named.ok_or_else(|| Error::out_of_range($setting, text, [$($name),+].join(", ")))
             }
         }
     };

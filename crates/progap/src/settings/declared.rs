@@ -113,14 +113,14 @@ settings! { for level:
     /// Square of a sender's largest influence; with sampling its largest number of edges
     node max_degree: u32 = 100, PRIVACY.within(1.0, 1e9).needs(&[SENDERS]).costs(ALWAYS);
 
-    /// Noise of gradients relative to that of aggregations
+    /// Noise of gradients over that of aggregations
     node gradient_noise_ratio: f64 = 1.0, PRIVACY.alias("ratio").within(1e-3, 1e3).needs(&[AGGREGATES]).costs(ALWAYS);
 
     /// Which epoch of a stage is kept
     everywhere selection: Selection =
         if level == Level::Node { Selection::LastEpoch } else { Selection::BestValidation }, TRAINING;
 
-    /// By which metric of the validation nodes an epoch and a stage are chosen
+    /// Validation metric by which epoch and stage are chosen
     #[serde(default = "Metric::accuracy", skip_serializing_if = "Metric::is_accuracy")]
     everywhere metric: Metric = Metric::Accuracy, TRAINING.needs(&[SELECTS]);
 

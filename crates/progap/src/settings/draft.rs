@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Checked, PublicFacts, Scaling, Selection, Settings, heuristics};
+use super::{PublicFacts, Scaling, Selection, Settings, ValidSettings, heuristics};
 use crate::{Error, Result};
 
 /// Settings as far as they are known before the data is: what nobody gave and public facts decide is open, with its
@@ -55,7 +55,7 @@ impl Draft {
     ///
     /// # Errors
     /// Settings that cannot work; noisy counts of number columns where there are none to count.
-    pub fn resolve(&self, facts: &PublicFacts) -> Result<Checked> {
+    pub fn resolve(&self, facts: &PublicFacts) -> Result<ValidSettings> {
         let mut settings = self.settings.clone();
         heuristics::decide(&mut settings, facts, &|name| self.is_open(name));
         if settings.unit_from_data && settings.touches_edges() {
@@ -81,8 +81,8 @@ impl From<Settings> for Draft {
     }
 }
 
-impl From<Checked> for Draft {
-    fn from(settings: Checked) -> Draft {
+impl From<ValidSettings> for Draft {
+    fn from(settings: ValidSettings) -> Draft {
         settings.into_settings().into()
     }
 }

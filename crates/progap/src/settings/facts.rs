@@ -59,7 +59,7 @@ impl PublicFacts {
             train_nodes: count(Part::Train),
             val_nodes: Some(count(Part::Val)),
             columns: dataset.features().columns(),
-            unbounded_columns: Some(dataset.open_numbers()),
+            unbounded_columns: Some(dataset.unbounded_numeric_columns()),
             classes: dataset.classes(),
             edges,
             is_symmetric: settings.unit_from_data && settings.touches_edges() && graph.is_symmetric(),

@@ -223,7 +223,7 @@ fn depth_by_budget(epsilon: f64, facts: &PublicFacts) -> usize {
         return usize::from(epsilon >= LARGE_EPSILON && means >= MEANS_FOR_RICH && !too_few_of_each);
     }
     match epsilon >= LARGE_EPSILON {
-        _ if !sums_tell(epsilon, facts) || too_few_of_each => 0,
+        _ if !aggregation_is_worthwhile(epsilon, facts) || too_few_of_each => 0,
         true if !many_classes || of_a_class >= MEANS_OF_A_CLASS_TWICE => 2,
         _ => 1,
     }
@@ -258,8 +258,8 @@ fn addressed_depth(epsilon: f64, facts: &PublicFacts) -> usize {
 }
 
 /// Whether enough neighbours have a label, and enough nodes learn from them, for sums to tell more than they cost: both
-/// numbers fall with epsilon to the power of 1.5 (docs/method.md#few-labels-small-budget).
-fn sums_tell(epsilon: f64, facts: &PublicFacts) -> bool {
+/// numbers fall with epsilon to the power of 1.5 (docs/method.md).
+fn aggregation_is_worthwhile(epsilon: f64, facts: &PublicFacts) -> bool {
     let (power, learners) = (epsilon.powf(1.5), facts.train_nodes as f64);
     let share = learners / facts.nodes.max(facts.train_nodes).max(1) as f64;
     power * share >= SHARE_FOR_SUMS && power * learners >= NODES_FOR_SUMS
@@ -268,13 +268,13 @@ fn sums_tell(epsilon: f64, facts: &PublicFacts) -> bool {
 /// The number of aggregations that labels of such a share and a budget can make use of: the fewer labels, the farther
 /// they must travel; the smaller the budget, the fewer sums it pays for.
 fn depth_by_share(level: Level, epsilon: Option<f64>, facts: &PublicFacts) -> usize {
-    let [least, most, most_without_noise] = DEPTHS;
+    let [least, most, max_without_noise] = DEPTHS;
     let share = facts.train_nodes.max(1) as f64 / facts.nodes.max(1) as f64;
     let depth = 3.0 + (SHARE / share).log(4.0);
     let (depth, most) = match epsilon.filter(|_| level != Level::None) {
         Some(epsilon) => (depth + HALF_BUDGET * epsilon.log2().min(0.0), most),
         None if facts.train_nodes < MANY_LABELS => return DEPTH_WITHOUT_NOISE,
-        None => (depth, most_without_noise),
+        None => (depth, max_without_noise),
     };
     (depth + 0.5).floor().clamp(least, most) as usize
 }
@@ -332,7 +332,7 @@ fn more_epochs(usual: usize, train_nodes: usize) -> usize {
 /// A share of few training nodes, and more epochs of them where the method gains by it. Else as many as the method
 /// says, up to the size at which a stage has [`MAX_STEPS`] steps. Beyond it batches grow and epochs become fewer, both
 /// with the square root of the size, so that time grows with the square root too; and once there are [`MIN_EPOCHS`],
-/// batches grow with the size and the number of steps stays (docs/method.md#batches).
+/// batches grow with the size and the number of steps stays (docs/method.md).
 fn larger_batches(settings: &mut Settings, epochs_follow: bool, facts: &PublicFacts) {
     let train_nodes = facts.train_nodes;
     let Batches { of_few, largest, epochs } = match settings.method.can().depth {
@@ -400,7 +400,7 @@ mod tests {
         }
     }
 
-    /// As measured (docs/method.md#few-labels): a sixteenth of the nodes in a batch, and epochs by the root of their
+    /// As measured (docs/method.md): a sixteenth of the nodes in a batch, and epochs by the root of their
     /// number.
     #[test]
     fn few_training_nodes_are_seen_more_often() {

@@ -1,7 +1,7 @@
 //! Settings of a training run: everything has a default, and everything is checked before any work.
 //!
 //! `declared.rs` lists the settings. A [`Request`] asks for some of them by name. [`resolve`] is the one way from there
-//! to [`Checked`] settings, which everything after it takes as they are: nothing in them waits for data. What is known
+//! to [`ValidSettings`], which everything after it takes as they are: nothing in them waits for data. What is known
 //! before data is there is a [`Draft`].
 
 mod check;
@@ -18,7 +18,7 @@ mod request;
 
 use progap_graph::Preparation;
 
-pub use check::Checked;
+pub use check::ValidSettings;
 pub use choices::{
     Accounting, Bounding, Calibration, ClassWeights, Combination, DeltaRule, Direction, FeatureLearning,
     Level, Messages, Metric, Nonlinearity, Order, Scaling, Selection,
@@ -50,7 +50,7 @@ use crate::method::{self, catalogue::default_method};
 ///
 /// # Errors
 /// As [`Request::settings`] and [`Draft::resolve`].
-pub fn resolve(request: &Request, facts: &PublicFacts) -> Result<Checked> {
+pub fn resolve(request: &Request, facts: &PublicFacts) -> Result<ValidSettings> {
     request.settings()?.resolve(facts)
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::declaration::Declaration;
-use super::{Checked, ClassWeights, Draft, Level, MethodKind, Metric, Settings};
+use super::{ClassWeights, Draft, Level, MethodKind, Metric, Settings, ValidSettings};
 use crate::method::catalogue::{OF_BATCHES, PUBLISHED, default_level, default_method, entry, method_for};
 use crate::{Error, Result};
 
@@ -303,14 +303,14 @@ impl From<&Draft> for Request {
     }
 }
 
-impl From<Checked> for Request {
-    fn from(settings: Checked) -> Request {
+impl From<ValidSettings> for Request {
+    fn from(settings: ValidSettings) -> Request {
         settings.into_settings().into()
     }
 }
 
-impl From<&Checked> for Request {
-    fn from(settings: &Checked) -> Request {
+impl From<&ValidSettings> for Request {
+    fn from(settings: &ValidSettings) -> Request {
         (**settings).clone().into()
     }
 }

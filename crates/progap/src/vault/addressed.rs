@@ -71,7 +71,7 @@ impl ReceiverWeights {
 /// [`progap_graph::Graph::out_strengths_to`]), the row of `i` is `k_i` times the sum of its senders' `z`, and adding or
 /// removing a record moves all rows together by at most `S C` in L2 norm, exactly. The result is post-processing of the
 /// Gaussian mechanism with the sensitivity of the settings and the noise of the plan's query
-/// (docs/proofs/addressed-sums.md#weights-of-receivers).
+/// ([proof](progap_privacy::proofs::addressed_sums#weights-of-receivers)).
 #[derive(Debug, Clone)]
 pub struct AddressedAggregation<'a> {
     /// The name of its noise, which no other query has.

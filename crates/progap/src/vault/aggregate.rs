@@ -31,11 +31,11 @@ pub(crate) fn aggregation(event: Event) -> Query {
 /// # Proof definition
 /// For every message of networks and aggregates that left this vault before, the result is post-processing of the
 /// Gaussian mechanism with the sensitivity of the settings and the noise of the plan's query with respect to the
-/// vault's unit (docs/proofs: units.md, sender-weights.md, rounding.md). A node's message depends on its own record and
-/// on what left the vault before. Messages against the direction of edges are at edge level only, where turning every
-/// edge round turns records into records. An edge with a weight carries at most that share of a message, and a sender's
-/// budget is that of [`Graph::out_strengths`] (docs/proofs/sender-weights.md). At level none there is no noise and no
-/// guarantee.
+/// vault's unit ([units](progap_privacy::proofs::units), [sums](progap_privacy::proofs::rounding)). A node's message
+/// depends on its own record and on what left the vault before. Messages against the direction of edges are at edge
+/// level only, where turning every edge round turns records into records. An edge with a weight carries at most that
+/// share of a message, and a sender's budget is that of [`Graph::out_strengths`]
+/// ([proof](progap_privacy::proofs::sender_weights)). At level none there is no noise and no guarantee.
 #[derive(Debug, Clone)]
 pub struct Aggregation<'a> {
     /// The name of its noise, which no other query has.

@@ -20,7 +20,8 @@ pub(crate) const CONSTANT: f64 = 0.3;
 pub(crate) fn class_sum(noise: f64) -> Result<Query> {
     Ok(Query::new(
         CLASS_SUMS,
-        "sums over the training nodes of each class of their feature rows, brought to norm one beside a constant, with noise",
+        "sums over the training nodes of each class of their feature rows, brought to norm one beside a constant, \
+         with noise",
         Event::gaussian(noise, 1.0)?,
     ))
 }
@@ -46,7 +47,7 @@ pub struct NoisyClassSums {
 /// table by one row, in one class. In integers: the row with its constant becomes `z` with `|z| <= S` by integer
 /// arithmetic ([`Quantiser`]), as a function of this record alone, and the table has sensitivity `S` in L2 norm,
 /// exactly. The result is post-processing of the Gaussian mechanism with sensitivity 1 and the noise of the plan's
-/// query (docs/proofs/addressed-sums.md#class-sums).
+/// query ([proof](progap_privacy::proofs::addressed_sums#class-sums)).
 #[derive(Debug, Clone, Copy)]
 pub struct ClassSums;
 

@@ -12,7 +12,7 @@ use super::{Asked, Noise, Private, Vault, VaultQuery};
 use crate::mixing::splitmix;
 use crate::plan::Plan;
 use crate::query::Query;
-use crate::ranks::{HeldPart, Sent};
+use crate::ranks::{Partition, Sent};
 use crate::rows::Rows;
 use crate::scaling::{PLACE_BINS, SPREAD_BINS, Spread, difference_bin, place_bins, value_bin};
 use crate::settings::{Level, Scaling, Settings};
@@ -39,7 +39,8 @@ pub(crate) fn asks_for_columns(settings: &Settings) -> bool {
 /// The query with noise as large as [`NOISE`] times its sensitivity. Counts are divided by the root of how many of them
 /// a record is in, so that the sensitivity is one, whatever the number of columns.
 pub(crate) fn column_count() -> Result<Query> {
-    let purpose = "values of number columns and their differences, counted with noise; over the root of how often a record is counted";
+    let purpose = "values of number columns and their differences, counted with noise; over the root of how often a \
+        record is counted";
     Ok(Query::new(COLUMN_COUNTS, purpose, Event::gaussian(NOISE, 1.0)?))
 }
 
@@ -79,7 +80,7 @@ pub(crate) fn check_column_noise(plan: &Plan, columns: usize) -> Result<()> {
 /// adding or removing a record moves `2 c` counts by one at most: by `sqrt(2 c)` in L2 norm, times an integer scale
 /// exactly. The noise has `sqrt(2 c)` times the deviation of the plan's query, rounded up, and each round is
 /// post-processing of the Gaussian mechanism with sensitivity 1 and the noise of the plan's query. The bins of the
-/// second round follow from the answers of the first (docs/proofs/columns.md).
+/// second round follow from the answers of the first ([proof](progap_privacy::proofs::columns)).
 #[derive(Debug, Clone, Copy)]
 pub struct ValueSpreads;
 
@@ -150,7 +151,7 @@ impl VaultQuery for ValuePlaces<'_> {
 pub(crate) type ColumnCounts = (Vec<f32>, f64);
 
 fn counts_of(private: &Private, bins: usize) -> Result<Asked> {
-    Ok(Asked::new(column_count()?, private.open_numbers.len() * bins))
+    Ok(Asked::new(column_count()?, private.unbounded_numeric_columns.len() * bins))
 }
 
 impl Vault {
@@ -160,7 +161,7 @@ impl Vault {
     /// # Errors
     /// As [`Vault::ask`].
     pub fn column_maps(&mut self) -> Result<Vec<NumberColumn>> {
-        let numbers = self.private.open_numbers.clone();
+        let numbers = self.private.unbounded_numeric_columns.clone();
         let (counts, sigma) = self.ask(ValueSpreads)?;
         let spreads: Vec<Spread> =
             counts.chunks_exact(SPREAD_BINS).map(|counts| Spread::of(counts, sigma)).collect();
@@ -181,13 +182,13 @@ impl Vault {
     /// Maps of other columns than those that have none yet.
     pub fn bring_to_scale(&mut self, maps: &[NumberColumn]) -> Result<()> {
         let open = |number: &NumberColumn| NumberColumn { map: None, ..number.clone() };
-        if !maps.iter().map(open).eq(self.private.open_numbers.iter().cloned()) {
+        if !maps.iter().map(open).eq(self.private.unbounded_numeric_columns.iter().cloned()) {
             return Err(Error::internal("the maps are of other columns"));
         }
         let Rows { features, labels, split, classes } = self.private.rows.clone();
         let features = scale::apply(features, labels.len(), maps)?;
         self.private.rows = Rows::new(features, labels, split, classes)?;
-        self.private.open_numbers.clear();
+        self.private.unbounded_numeric_columns.clear();
         Ok(())
     }
 }
@@ -197,7 +198,7 @@ impl Private {
     /// their pair, in the order of the pairs.
     fn partners_elsewhere(&self, pairs: &[[Option<u32>; 2]]) -> Result<Vec<Option<f64>>> {
         let Some(part) = &self.part else { return Ok(vec![]) };
-        let (own, me, columns) = (part.own(), part.ranks.rank(), self.open_numbers.len());
+        let (own, me, columns) = (part.own(), part.ranks.rank(), self.unbounded_numeric_columns.len());
         let apart =
             pairs.iter().filter_map(|pair| Some([pair[0]?, pair[1]?])).filter_map(|[first, second]| {
                 let ranks = [part.rank_of(first), part.rank_of(second)];
@@ -208,7 +209,7 @@ impl Private {
             if first == me {
                 from.push(second);
             } else {
-                values_of(&self.rows, own.start, &self.open_numbers, Some(node), &mut values);
+                values_of(&self.rows, own.start, &self.unbounded_numeric_columns, Some(node), &mut values);
                 let exact = values.iter().map(|value| value.map_or(f32::NAN, |value| value as f32));
                 to[first].extend(exact.flat_map(f32::to_le_bytes));
             }
@@ -236,14 +237,14 @@ impl Private {
         fill: impl FnOnce(&Rows, Range<usize>, &[NumberColumn], &mut dyn FnMut(usize, usize)),
     ) -> Result<ColumnCounts> {
         let (sigma, _) = noise.gaussian()?.ok_or_else(not_planned)?;
-        let columns = self.open_numbers.len();
+        let columns = self.unbounded_numeric_columns.len();
         let sigma = noise_of_a_count(sigma, columns.max(1));
         // Where noise is large, whole counts are fine enough.
         let scale = choose_scale(sigma, 1.0).map_or(1, |(_, scale)| scale);
         let quantiser = Quantiser::<i16>::new(scale)?;
         let mut counts = vec![0i64; columns * bins];
-        let own = self.part.as_ref().map_or(0..self.rows.labels().len(), HeldPart::own);
-        fill(&self.rows, own, &self.open_numbers, &mut |column, bin| {
+        let own = self.part.as_ref().map_or(0..self.rows.labels().len(), Partition::own);
+        fill(&self.rows, own, &self.unbounded_numeric_columns, &mut |column, bin| {
             counts[column * bins + bin] += i64::from(scale);
         });
         if let Some(part) = &self.part {

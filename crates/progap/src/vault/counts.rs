@@ -33,8 +33,8 @@ pub(crate) fn class_count() -> Result<Query> {
 /// # Proof definition
 /// A record has at most one label, so that adding or removing it moves one count by one at most: the counts, times an
 /// integer scale, have the sensitivity of that scale in L2 norm, exactly. The result is post-processing of the Gaussian
-/// mechanism with sensitivity 1 and the noise of the plan's query (docs/proofs/class-counts.md). Which nodes train is
-/// public.
+/// mechanism with sensitivity 1 and the noise of the plan's query ([proof](progap_privacy::proofs::class_counts)).
+/// Which nodes train is public.
 #[derive(Debug, Clone, Copy)]
 pub struct ClassCounts;
 

@@ -24,7 +24,7 @@ pub(crate) fn gradient_sum(event: Event) -> Query {
 /// # Proof definition
 /// For every network without batch normalisation, and aggregates that left this vault before, the result is
 /// post-processing of a Poisson-sampled Gaussian mechanism with the multiplier of the plan's query, with respect to
-/// the record of a node (docs/proofs/gradient-sums.md).
+/// the record of a node ([proof](progap_privacy::proofs::gradient_sums)).
 #[derive(Debug, Clone, Copy)]
 pub struct Gradient<'a> {
     /// The name of its batch and its noise, which no other query has.
@@ -32,7 +32,7 @@ pub struct Gradient<'a> {
     /// The network.
     pub network: &'a Network,
     /// The most parameters that networks of the run have: one table of noise serves them all.
-    pub most_parameters: usize,
+    pub max_parameters: usize,
     /// What the network reads besides rows.
     pub aggregates: &'a Aggregates,
 }
@@ -48,7 +48,7 @@ impl VaultQuery for Gradient<'_> {
     }
 
     fn evaluate(self, private: &Private, noise: &mut Noise) -> Result<Vec<f32>> {
-        let Gradient { label, network, most_parameters, aggregates } = self;
+        let Gradient { label, network, max_parameters, aggregates } = self;
         let (rate, multiplier) = match noise.event() {
             Event::PoissonSampled { rate, event } => match **event {
                 Event::Gaussian { sigma, sensitivity } => (*rate, multiplier(sigma, sensitivity)),
@@ -71,7 +71,7 @@ impl VaultQuery for Gradient<'_> {
             }
         };
         let terms = private.count(Part::Train) as u64;
-        let grid = GridSpec { clip, parameters: most_parameters, multiplier, terms };
+        let grid = GridSpec { clip, parameters: max_parameters, multiplier, terms };
         let noisy = noise.privatise(&sum, grid, label)?;
         let expected = private.settings.batch_size as f64;
         Ok(noisy.iter().map(|g| (g / expected) as f32).collect())

@@ -33,7 +33,7 @@ const NODES_AT_ONCE: usize = 1 << 14;
 /// A record has at most one label, so that adding or removing it moves the table by one row of norm one at most, in one
 /// class. In integers: `f_i` becomes `z_i` with `|z_i| <= S` by integer arithmetic ([`Quantiser`]), and the table has
 /// sensitivity `S` in L2 norm, exactly. The result is post-processing of the Gaussian mechanism with sensitivity 1 and
-/// the noise of the plan's query (docs/proofs/addressed-sums.md#label-tables).
+/// the noise of the plan's query ([proof](progap_privacy::proofs::addressed_sums#label-tables)).
 pub struct LabelTable<'r> {
     /// The name of its noise, which no other query has.
     pub label: String,

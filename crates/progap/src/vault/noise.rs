@@ -10,7 +10,7 @@ use progap_privacy::noise::{
 
 use crate::plan::Response;
 use crate::query::Query;
-use crate::ranks::Ahead;
+use crate::ranks::Prefetch;
 use crate::{Error, Result};
 
 pub(super) fn not_planned() -> Error {
@@ -32,7 +32,7 @@ pub struct Noise {
     /// The nodes that batches are drawn of without replacement.
     pub(super) population: Vec<u32>,
     /// Where nodes lie in several ranks, the steps whose batches were drawn.
-    pub(super) ahead: Ahead,
+    pub(super) ahead: Prefetch,
 }
 
 /// What a grid of gradients is made for.
@@ -55,7 +55,7 @@ impl Noise {
             table: None,
             grid: None,
             population: vec![],
-            ahead: Ahead::default(),
+            ahead: Prefetch::default(),
         }
     }
 
@@ -97,7 +97,7 @@ impl Noise {
     pub(super) fn poisson(
         &mut self,
         rate: f64,
-    ) -> Result<(&PoissonSample, &mut Randomness<AnySource>, &mut Ahead)> {
+    ) -> Result<(&PoissonSample, &mut Randomness<AnySource>, &mut Prefetch)> {
         let before = self.sample.take().filter(|sample| sample.rate() == rate);
         let sample = match before {
             Some(sample) => sample,

@@ -5,7 +5,7 @@ use progap_privacy::noise::{AnySource, Randomness, SenderBound};
 
 use super::sample::{sample_out_edges, sample_stream};
 use crate::plan::influence;
-use crate::ranks::{HeldPart, RankData, Ranks};
+use crate::ranks::{Partition, RankData, Ranks};
 use crate::rows::Rows;
 use crate::settings::{Bounding, ClassWeights, Direction, Level, Settings};
 use crate::{Error, Remedy, Result};
@@ -24,11 +24,11 @@ pub struct Private {
     pub(super) out_degrees: Vec<u32>,
     pub(super) rows: Rows,
     /// Number columns that no map was applied to yet.
-    pub(super) open_numbers: Vec<NumberColumn>,
+    pub(super) unbounded_numeric_columns: Vec<NumberColumn>,
     pub(super) train: Vec<u32>,
     /// Where nodes lie in several ranks, the part of this one; then the graph above has no edges, and rows are those of
     /// its own nodes.
-    pub(super) part: Option<HeldPart>,
+    pub(super) part: Option<Partition>,
 }
 
 impl Private {
@@ -66,8 +66,9 @@ impl Private {
             SenderBound::Edge | SenderBound::Sample { .. } => vec![],
             SenderBound::Weight { .. } | SenderBound::Cap { .. } => graph.out_strengths(),
         };
-        let open_numbers: Vec<NumberColumn> = numbers.into_iter().filter(NumberColumn::is_open).collect();
-        let rows = match open_numbers.is_empty() {
+        let unbounded_numeric_columns: Vec<NumberColumn> =
+            numbers.into_iter().filter(NumberColumn::is_open).collect();
+        let rows = match unbounded_numeric_columns.is_empty() {
             true => Rows::new(features, labels, split, class_names.len())?,
             false => Rows::unscaled(features, labels, split, class_names.len()),
         };
@@ -81,7 +82,7 @@ impl Private {
             bound,
             out_degrees,
             rows,
-            open_numbers,
+            unbounded_numeric_columns,
             train,
             part: None,
         })
@@ -101,7 +102,7 @@ impl Private {
             }
             _ => None,
         };
-        let (part, rows) = (HeldPart::new(data, settings, ranks, sample)?, data.rows()?);
+        let (part, rows) = (Partition::new(data, settings, ranks, sample)?, data.rows()?);
         // Where no message has a weight, nobody asks how many edges a sender has.
         let out_degrees = match bound {
             SenderBound::Edge | SenderBound::Sample { .. } => vec![],
@@ -115,14 +116,14 @@ impl Private {
             bound,
             out_degrees,
             rows,
-            open_numbers: data.open_numbers().cloned().collect(),
+            unbounded_numeric_columns: data.unbounded_numeric_columns().cloned().collect(),
             train: part.train.clone(),
             part: Some(part),
         })
     }
 
     /// Where nodes lie in several ranks, the part of this one.
-    pub(crate) fn part(&self) -> Option<&HeldPart> {
+    pub(crate) fn part(&self) -> Option<&Partition> {
         self.part.as_ref()
     }
 
@@ -172,7 +173,7 @@ impl Private {
 
     /// The number of nodes, which is public.
     pub fn nodes(&self) -> usize {
-        self.part.as_ref().map_or_else(|| self.graph.nodes(), HeldPart::nodes)
+        self.part.as_ref().map_or_else(|| self.graph.nodes(), Partition::nodes)
     }
 
     /// The number of nodes whose rows are here: all, unless nodes lie in several ranks.

@@ -28,10 +28,10 @@ pub(crate) fn edge_response(event: Event) -> Query {
 /// edge, or pair of nodes where undirected edges are protected. Time and memory follow the edges that come out.
 ///
 /// # Proof definition
-/// In the vault's unit neighbours differ in one bit of the list of possible edges (pairs). The count has
-/// sensitivity 1, and given the count each bit is answered on its own by [`SparseResponse`] at the plan's epsilon: the
-/// composition of the plan's two events (docs/proofs/pure.md). The randomness is bound to the whole graph, so that two
-/// graphs never share any.
+/// In the vault's unit neighbours differ in one bit of the list of possible edges (pairs). The count has sensitivity 1,
+/// and given the count each bit is answered on its own by [`SparseResponse`] at the plan's epsilon: the composition of
+/// the plan's two events ([proof](progap_privacy::proofs::pure)). The randomness is bound to the whole graph, so that
+/// two graphs never share any.
 #[derive(Debug, Clone, Copy)]
 pub struct NoisyGraph {
     /// The bytes that the answer may take: a graph that would not fit is refused by its noisy size, which is private

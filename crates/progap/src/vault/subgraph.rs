@@ -29,9 +29,9 @@ pub(crate) fn subgraph_sum(event: Event, max_terms: u64) -> Query {
 ///
 /// # Proof definition
 /// For every model without batch normalisation, whose parameters left this vault before, the result is post-processing
-/// of a noisy sum of which a record touches at most `max_terms` terms, each moved by at most the grid's
-/// sensitivity, with the multiplier of the plan's query (docs/proofs/subgraph-batches.md). The batch does not depend on
-/// the data. Where it holds no touched term the sums are equal to the last bit; where it holds `I` of them,
+/// of a noisy sum of which a record touches at most `max_terms` terms, each moved by at most the grid's sensitivity,
+/// with the multiplier of the plan's query ([proof](progap_privacy::proofs::subgraph_batches)). The batch does not
+/// depend on the data. Where it holds no touched term the sums are equal to the last bit; where it holds `I` of them,
 /// `I` times twice the clip and one rounding to the grid are at most `I` times the grid's sensitivity.
 #[derive(Debug, Clone, Copy)]
 pub struct SubgraphGradient<'a> {

@@ -32,8 +32,8 @@ pub(crate) fn vote_sensitivity(settings: &Settings) -> f64 {
 /// Votes are functions of public rows and of what left this vault before. The counts are integers; adding or removing a
 /// directed edge moves one count by one, an undirected edge one count in each of two rows. With Laplace noise of the
 /// plan's scale `b`, rounded and sampled exactly ([`RoundedLaplace::release`]), the result is `1/b`-private for a
-/// directed edge and `2/b`-private for an undirected edge, with a delta of zero (docs/proofs/votes.md). At level none
-/// there is no noise and no guarantee.
+/// directed edge and `2/b`-private for an undirected edge, with a delta of zero
+/// ([proof](progap_privacy::proofs::votes)). At level none there is no noise and no guarantee.
 #[derive(Debug, Clone)]
 pub struct Votes<'a> {
     /// The name of its noise, which no other query has.

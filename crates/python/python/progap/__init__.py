@@ -1,7 +1,7 @@
 """ProGAP: train node classifiers on sensitive graphs, with a differential-privacy guarantee you can show to anyone.
 
 >>> import progap
->>> g = progap.load("demo")                                    # or progap.Graph(x=..., edge_index=..., y=...), from_pandas, ...
+>>> g = progap.load("demo")                                    # or Graph(x=..., edge_index=..., y=...), from_pandas
 >>> model = progap.ProGAP(level="edge", epsilon=1.0).fit(g)
 >>> model.guarantee_.unit, model.guarantee_.epsilon <= 1.0
 ('edge-undirected', True)

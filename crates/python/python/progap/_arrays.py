@@ -49,7 +49,9 @@ def tensor_array(tensor: Any, what: str) -> np.ndarray:
             tensor = tensor.float()
         return tensor.resolve_conj().resolve_neg().numpy()
     except (TypeError, RuntimeError, NotImplementedError) as error:
-        raise DataError(f"{what} is a tensor that NumPy cannot read ({str(error).splitlines()[0]}); give one of plain numbers") from None
+        raise DataError(
+            f"{what} is a tensor that NumPy cannot read ({str(error).splitlines()[0]}); give one of plain numbers"
+        ) from None
 
 
 def is_sparse_tensor(value: Any) -> bool:
@@ -105,7 +107,9 @@ def edges(edge_index: Any, adjacency: Any) -> tuple[np.ndarray, np.ndarray, int 
     elif isinstance(edge_index, tuple) and len(edge_index) == 2:
         first, second = (as_array(part, "edge_index") for part in edge_index)
         if first.shape != second.shape or first.ndim != 1:
-            raise DataError(f"edge_index has {first.shape} senders and {second.shape} receivers; give two lists of the same length")
+            raise DataError(
+                f"edge_index has {first.shape} senders and {second.shape} receivers; give two lists of the same length"
+            )
         return whole_numbers(first, "edge_index[0]"), whole_numbers(second, "edge_index[1]"), None
     else:
         array = as_array(edge_index, "edge_index")
@@ -126,7 +130,8 @@ def weight_bound(bound: Any) -> float:
     """The public maximum of weights, which is declared: the largest weight is that of one edge."""
     if bound is None:
         raise DataError(
-            "weights need a public maximum, which they are divided by: give weight_bound= (1 if they are from 0 to 1); larger weights are clamped to it"
+            "weights need a public maximum, which they are divided by: give weight_bound= (1 if they are from 0 to "
+            "1); larger weights are clamped to it"
         )
     return float(bound)
 
@@ -139,7 +144,9 @@ def edge_weights(weights: Any, edges: int, bound: Any) -> tuple[np.ndarray, floa
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.shape != (edges,):
-        raise DataError(f"edge_weight has the shape {array.shape} and there are {edges} edges; give one number for each edge")
+        raise DataError(
+            f"edge_weight has the shape {array.shape} and there are {edges} edges; give one number for each edge"
+        )
     return array.astype(np.float64), weight_bound(bound)
 
 
@@ -147,7 +154,10 @@ def adjacency_edges(adjacency: Any) -> tuple[np.ndarray, np.ndarray, int]:
     """The edges of an adjacency matrix: row = sender, column = receiver, 0 = no edge."""
     if is_sparse_tensor(adjacency) and adjacency.ndim == 2 and adjacency.shape[0] == adjacency.shape[1]:
         listed = adjacency.detach().cpu().to_sparse_coo().coalesce()
-        row, column = (part[tensor_array(listed.values() != 0, "adjacency")] for part in tensor_array(listed.indices(), "adjacency"))
+        row, column = (
+            part[tensor_array(listed.values() != 0, "adjacency")]
+            for part in tensor_array(listed.indices(), "adjacency")
+        )
         return row, column, int(adjacency.shape[0])
     if not is_sparse(adjacency):
         dense = as_array(adjacency, "adjacency")
@@ -190,7 +200,11 @@ def features(x: Any) -> tuple[Any, int | None, list[str]]:
             rows = rows.copy()
             rows.sum_duplicates()
         values = numbers(np.asarray(rows.data), "x").astype(np.float32, copy=False)
-        return (whole_numbers(rows.indptr, "x"), whole_numbers(rows.indices, "x"), values, int(x.shape[1])), x.shape[0], []
+        return (
+            (whole_numbers(rows.indptr, "x"), whole_numbers(rows.indices, "x"), values, int(x.shape[1])),
+            x.shape[0],
+            [],
+        )
     names = [str(name) for name in x.columns] if is_frame(x) else []
     array = as_array(x, "x")
     if array.ndim == 1 and array.size:
@@ -242,14 +256,19 @@ def labels(y: Any, class_names: Any) -> tuple[np.ndarray, np.ndarray]:
         whole = np.where(missing, -1, array)
         if not np.isfinite(whole).all() or (whole != np.floor(whole)).any():
             wrong = array[~(np.isfinite(whole) & (whole == np.floor(whole)))][0]
-            raise DataError(f"y holds {wrong}: labels are classes (whole numbers or text; missing: NaN, None or -1), not measurements")
+            raise DataError(
+                f"y holds {wrong}: labels are classes (whole numbers or text; missing: NaN, None or -1), not "
+                f"measurements"
+            )
         array = whole.astype(np.int64)
     elif array.dtype.kind not in "iu":
         raise DataError(f"y holds {array.dtype}; give whole numbers or text (missing: NaN, None or -1)")
     array = signed(array, "y", "label")
     if array.size and array.min() < -1:
         at = int(np.flatnonzero(array < -1)[0])
-        raise DataError(f"node {at}: the label {array[at]} is negative (-1 is a missing label); correct the label, or drop the node")
+        raise DataError(
+            f"node {at}: the label {array[at]} is negative (-1 is a missing label); correct the label, or drop the node"
+        )
     if class_names is not None:
         known = np.asarray(class_names, dtype=object)
         if array.size and array.max() >= len(known):
@@ -265,17 +284,27 @@ def labels(y: Any, class_names: Any) -> tuple[np.ndarray, np.ndarray]:
 def text_labels(array: np.ndarray, class_names: Any) -> tuple[np.ndarray, np.ndarray]:
     """Labels of text, or of mixed objects: each value by its text, None and NaN missing."""
     values = array.tolist()
-    missing = np.array([value is None or value != value or str(value) == "" or str(value) == "<NA>" for value in values], bool)
+    missing = np.array(
+        [value is None or value != value or str(value) == "" or str(value) == "<NA>" for value in values], bool
+    )
     known = [value for value, gone in zip(values, missing) if not gone]
     if known and all(isinstance(value, (int, float, np.integer, np.floating, np.bool_)) for value in known):
         return labels(np.array([np.nan if gone else float(value) for value, gone in zip(values, missing)]), class_names)
-    texts = np.array(["" if gone else (value.decode() if isinstance(value, bytes) else str(value)) for value, gone in zip(values, missing)], dtype=object)
+    texts = np.array(
+        [
+            "" if gone else (value.decode() if isinstance(value, bytes) else str(value))
+            for value, gone in zip(values, missing)
+        ],
+        dtype=object,
+    )
     names = sorted(set(texts[~missing])) if class_names is None else class_names
     codes = {name: code for code, name in enumerate(names)}
     unknown = [text for text in texts[~missing] if text not in codes]
     if unknown:
         raise DataError(f"the label {unknown[0]!r} is none of the class names")
-    numbered = np.array([-1 if gone else codes[text] for text, gone in zip(texts, missing)], np.int64).reshape(len(values))
+    numbered = np.array([-1 if gone else codes[text] for text, gone in zip(texts, missing)], np.int64).reshape(
+        len(values)
+    )
     return numbered, np.array(names, dtype=object)
 
 
@@ -293,7 +322,9 @@ def parts(nodes: int, train: Any, val: Any, test: Any) -> np.ndarray | None:
         chosen = chosen_nodes(as_array(value, what), nodes, what)
         twice = chosen & (codes != 0)
         if twice.any():
-            raise DataError(f"node {int(np.flatnonzero(twice)[0])}: the node is in more than one mask; correct it and try again")
+            raise DataError(
+                f"node {int(np.flatnonzero(twice)[0])}: the node is in more than one mask; correct it and try again"
+            )
         codes[chosen] = code
     if val is None and test is None:
         # What does not train is there to be compared with.

@@ -29,13 +29,23 @@ SETTINGS: dict[str, dict[str, Any]] = {about["name"]: about for about in _progap
 
 #: What the estimator takes besides: name, type and what it is.
 OTHERS: dict[str, tuple[str, str]] = {
-    "directed": ("bool", "At level edge: protect one direction of an edge (True) or both together (False); by the graph if not given"),
+    "directed": (
+        "bool",
+        "At level edge: protect one direction of an edge (True) or both together (False); by the graph if not given",
+    ),
     "preset": ("str", "``'paper'`` starts from the published settings"),
     "random_state": ("int", "For experiments: makes noise and initial values repeatable, and the model not private"),
     "ledger": ("path", "Ledger to charge before any noisy value is used; it refuses what exceeds the budget"),
     "ledger_name": ("str", "The data set's name in the ledger; found by the data if not given"),
-    "graph": ("Graph", "The graph, where ``fit`` is given nodes: for scikit-learn's tools, which divide nodes into folds"),
-    "progress": ("bool or callable", "True shows a bar of tqdm; a function is called with each epoch's Progress, and stops the run by returning False"),
+    "graph": (
+        "Graph",
+        "The graph, where ``fit`` is given nodes: for scikit-learn's tools, which divide nodes into folds",
+    ),
+    "progress": (
+        "bool or callable",
+        "True shows a bar of tqdm; a function is called with each epoch's Progress, and stops the run by returning "
+        "False",
+    ),
 }
 
 PARAMETERS = (*SETTINGS, *OTHERS)
@@ -53,7 +63,7 @@ class ProGAP:
         for name in PARAMETERS:
             setattr(self, name, parameters.get(name))
 
-    # -- scikit-learn's words --------------------------------------------------------------------------------------------------
+    # -- scikit-learn's words --------------------------------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; None is the default of the method at the level."""
@@ -88,7 +98,7 @@ class ProGAP:
         given = [f"{name}={getattr(self, name)!r}" for name in PARAMETERS if getattr(self, name) is not None]
         return f"ProGAP({', '.join(given)})"
 
-    # -- Training --------------------------------------------------------------------------------------------------------------
+    # -- Training --------------------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:
         """All settings that these parameters come to; raises what cannot work, before any data is touched.
@@ -100,7 +110,9 @@ class ProGAP:
 
     def _asked(self) -> dict[str, Any]:
         given = ((name, getattr(self, name)) for name in SETTINGS)
-        asked = {name: value.item() if isinstance(value, np.generic) else value for name, value in given if value is not None}
+        asked = {
+            name: value.item() if isinstance(value, np.generic) else value for name, value in given if value is not None
+        }
         directed = self.directed  # type: ignore[attr-defined]
         if directed is not None:
             if not isinstance(directed, (bool, np.bool_)):
@@ -137,19 +149,20 @@ class ProGAP:
 
         Parameters
         ----------
-        X : a Graph, or what is one in another library: a path or a name as of :func:`progap.load`, a graph of
-            NetworkX, a ``Data`` of PyTorch Geometric; or, with ``graph=`` given, the positions of the nodes to train
-            on, as scikit-learn's tools hand them over
+        X : a Graph, or what is one in another library: a path or a name as of :func:`progap.load`, a graph of NetworkX,
+            a ``Data`` of PyTorch Geometric; or, with ``graph=`` given, the positions of the nodes to train on, as
+            scikit-learn's tools hand them over
         y : with positions of nodes, their labels, which are those of the graph
-        folder : where the release goes. What was done survives a crash or Ctrl-C there, and :func:`progap.resume` resumes it. Without
-            it training is in memory only, and ``save`` writes the release
+        folder : where the release goes. What was done survives a crash or Ctrl-C there, and :func:`progap.resume`
+            resumes it. Without it training is in memory only, and ``save`` writes the release
         """
         graph = self._data(X, y)
         asked, published = self._asked(), self._published()
         settings = json.loads(_progap.check_settings(asked, published))
         if settings["level"] != "none" and asked.get("seed") is not None:
             warnings.warn(
-                "random_state makes the noise repeatable: this model has no guarantee; leave it out for one that is private",
+                "random_state makes the noise repeatable: this model has no guarantee; leave it out for one that is "
+                "private",
                 NotPrivateWarning,
                 stacklevel=2,
             )
@@ -169,7 +182,9 @@ class ProGAP:
                 callback,
             )
         except BaseException as error:
-            refused = isinstance(error, (SettingsError, DataError, PrivacyError)) or (isinstance(error, ReleaseError) and taken)
+            refused = isinstance(error, (SettingsError, DataError, PrivacyError)) or (
+                isinstance(error, ReleaseError) and taken
+            )
             if people is not None and (not refused or (callback is not None and callback.called)):
                 # Stopped on the way: noisy answers may have been seen.
                 self._count_planned(people, graph, asked, published)
@@ -222,7 +237,7 @@ class ProGAP:
         mask[nodes] = True
         return graph.with_masks(mask)
 
-    # -- What it says ----------------------------------------------------------------------------------------------------------
+    # -- What it says ----------------------------------------------------------------------------------------
 
     def _fitted(self) -> _progap.Model:
         if not hasattr(self, "_model"):
@@ -239,15 +254,16 @@ class ProGAP:
         return None
 
     def predict(self, X: Any = None) -> np.ndarray:
-        """The class of some nodes (positions as whole numbers, ids as text), or of all of them. At level node a prediction about a node
-        uses its own raw features: give it to that node, or to those who may see its features."""
+        """The class of some nodes (positions as whole numbers, ids as text), or of all of them. At level node a
+        prediction about a node uses its own raw features: give it to that node, or to those who may see its
+        features."""
         caution(self._fitted())
         codes, _ = self._fitted().predict(self._about(X))
         return self.classes_[codes]
 
     def predict_proba(self, X: Any = None) -> np.ndarray:
-        """The probability of each class, in the order of ``classes_``. At level node a prediction about a node uses its own raw features:
-        give it to that node, or to those who may see its features."""
+        """The probability of each class, in the order of ``classes_``. At level node a prediction about a node uses its
+        own raw features: give it to that node, or to those who may see its features."""
         caution(self._fitted())
         _, probabilities = self._fitted().predict(self._about(X))
         return probabilities
@@ -260,8 +276,9 @@ class ProGAP:
         return frame(self._fitted(), self.classes_, nodes, library)
 
     def score(self, X: Any = None, y: Any = None) -> float:
-        """The accuracy on the test nodes, or on the nodes that are given. It is measured on labels without noise. At level node a prediction
-        about a node uses its own raw features, and labels are private: the figure is for the data owner, or for those who may see them."""
+        """The accuracy on the test nodes, or on the nodes that are given. It is measured on labels without noise. At
+        level node a prediction about a node uses its own raw features, and labels are private: the figure is for the
+        data owner, or for those who may see them."""
         caution(self._fitted())
         asked = self._about(X)
         chosen = np.flatnonzero(self.graph_.test_mask).astype(np.int64) if asked is None else asked
@@ -269,7 +286,10 @@ class ProGAP:
         if asked is not None and y is not None:
             given = _arrays.as_array(y, "y").ravel()
             if len(given) != len(codes) or len(codes) == 0:
-                raise DataError(f"there are {len(codes)} nodes and {len(given)} labels to compare with; give one label for each node")
+                raise DataError(
+                    f"there are {len(codes)} nodes and {len(given)} labels to compare with; give one label for each "
+                    f"node"
+                )
             return float(np.mean(_alike(self.classes_[codes], given)))
         labels = self.graph_._data.labels()[chosen]
         known = labels >= 0
@@ -278,15 +298,19 @@ class ProGAP:
         return float(np.mean(codes[known] == labels[known]))
 
     def save(self, folder: str | os.PathLike[str], *, shuffle: bool = False, order: str | None = None) -> Release:
-        """Writes the release into a new folder: model, noisy aggregates, privacy statement; no graph. Nodes are listed in the order of their ids; where
-        that tells edges, ``shuffle=True`` renumbers them at random, and ``order="public"`` says that anyone may know it."""
+        """Writes the release into a new folder: model, noisy aggregates, privacy statement; no graph. Nodes are listed
+        in the order of their ids; where that tells edges, ``shuffle=True`` renumbers them at random, and
+        ``order="public"`` says that anyone may know it."""
         model = self._fitted()
         if order not in (None, "tested", "public"):
             raise SettingsError(f"the setting order cannot be {order!r}: give tested, public")
         if model.folder is None:
             return Release._of(model.save(Path(folder), shuffle, order == "public"))
         if shuffle or order is not None:
-            raise SettingsError("the model was trained into a folder, and so was the order of its nodes decided: leave shuffle and order out")
+            raise SettingsError(
+                "the model was trained into a folder, and so was the order of its nodes decided: leave shuffle and "
+                "order out"
+            )
         import shutil
 
         target = Path(folder)
@@ -304,7 +328,10 @@ class ProGAP:
 
     def __getstate__(self) -> dict[str, Any]:
         if hasattr(self, "_model"):
-            raise TypeError("a fitted model is not pickled, as that would carry private rows: use save(folder) and progap.Release(folder)")
+            raise TypeError(
+                "a fitted model is not pickled, as that would carry private rows: use save(folder) and "
+                "progap.Release(folder)"
+            )
         return self.__dict__
 
     def _repr_html_(self) -> str:
@@ -313,7 +340,9 @@ class ProGAP:
         return f"<div><code>{html.escape(repr(self))}</code>{self.guarantee_._repr_html_()}</div>"
 
 
-def resume(graph: Graph, folder: str | os.PathLike[str], *, progress: bool | Callable[[Any], Any] | None = None) -> Release:
+def resume(
+    graph: Graph, folder: str | os.PathLike[str], *, progress: bool | Callable[[Any], Any] | None = None
+) -> Release:
     """Resumes an interrupted run in a folder, on the graph that it began with. Nothing is asked or charged a second
     time."""
     callback = _callback(progress)
@@ -346,7 +375,8 @@ def _nodes(X: Any, nodes: int) -> np.ndarray:
 
 
 def _check_labels(graph: Graph, nodes: np.ndarray, y: Any) -> None:
-    """What is trained on are the labels of the graph: others, such as those that a permutation test has shuffled, would not be heard."""
+    """What is trained on are the labels of the graph: others, such as those that a permutation test has shuffled, would
+    not be heard."""
     given = _arrays.as_array(y, "y").ravel()
     if len(given) != len(nodes):
         raise DataError(f"X has {len(nodes)} nodes and y has {len(given)} labels; give one label for each node")
@@ -354,7 +384,8 @@ def _check_labels(graph: Graph, nodes: np.ndarray, y: Any) -> None:
     if other.size:
         at = int(other[0])
         raise DataError(
-            f"y has other labels than the graph: {given[at]!s} and not {graph.y[nodes[at]]!s} for node {int(nodes[at])}; a graph's labels are those it was made with"
+            f"y has other labels than the graph: {given[at]!s} and not {graph.y[nodes[at]]!s} for node "
+            f"{int(nodes[at])}; a graph's labels are those it was made with"
         )
 
 
@@ -377,7 +408,9 @@ def _seed(random_state: Any) -> int | None:
         return int(random_state.randint(2**31))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**63))
-    raise ValueError(f"random_state is a {type(random_state).__name__}; give a whole number, or None for a private model")
+    raise ValueError(
+        f"random_state is a {type(random_state).__name__}; give a whole number, or None for a private model"
+    )
 
 
 def _callback(progress: Any) -> _Callback | None:
@@ -437,7 +470,8 @@ def _not_fitted(message: str) -> Exception:
 def _document() -> None:
     """Gives the class the signature and the documentation that follow from the declarations."""
     lines = [
-        "A node classifier with a differential-privacy guarantee: every method and level of the command, in scikit-learn's words.",
+        "A node classifier with a differential-privacy guarantee: every method and level of the command, in "
+        "scikit-learn's words.",
         "",
         "    >>> import progap",
         '    >>> model = progap.ProGAP(level="edge", epsilon=1.0).fit(progap.load("demo"))',

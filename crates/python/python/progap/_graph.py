@@ -18,25 +18,28 @@ _PARTS = {"train": 1, "val": 2, "test": 3}
 
 
 class Graph:
-    """A graph with the features and labels of its nodes. It holds a copy of what it is given, and does not change. Features in float32 that are
-    read-only (``np.load("x.npy", mmap_mode="r")``, ``x.setflags(write=False)``) are not copied, but read where they lie.
+    """A graph with the features and labels of its nodes. It holds a copy of what it is given, and does not change.
+    Features in float32 that are read-only (``np.load("x.npy", mmap_mode="r")``, ``x.setflags(write=False)``) are not
+    copied, but read where they lie.
 
     Parameters
     ----------
     x : matrix of features, one row for each node: NumPy, ``scipy.sparse``, torch, pandas or polars; may be left out.
         NaN in a dense matrix is a value that is missing, as in files: 0, and 1 in a column ``... missing`` that is
         added behind all others
-    edge_index : 2 x E whole numbers, senders in row 0 and receivers in row 1, or two lists; or an adjacency matrix of ``scipy.sparse``
+    edge_index : 2 x E whole numbers, senders in row 0 and receivers in row 1, or two lists; or an adjacency matrix of
+        ``scipy.sparse``
     y : one label for each node, whole numbers or text; NaN, None or -1 where it is not known
-    train_mask, val_mask, test_mask : masks, or lists of nodes. With ``train_mask`` alone all other labelled nodes test; without
-        any a split is drawn: 75 % train, 10 % validate, 15 % test
+    train_mask, val_mask, test_mask : masks, or lists of nodes. With ``train_mask`` alone all other labelled nodes test;
+        without any a split is drawn: 75 % train, 10 % validate, 15 % test
     node_ids : what people call the nodes; their positions if not given
     class_names, feature_names : names; those of the data if not given
     edge_weight : how much of a message each edge carries, in shares of ``weight_bound``; all of it if not given
-    weight_bound : the public maximum of weights: they are divided by it and clamped to 0 to 1. Declare it, and do not compute it: the
-        largest weight is that of one edge
+    weight_bound : the public maximum of weights: they are divided by it and clamped to 0 to 1. Declare it, and do not
+        compute it: the largest weight is that of one edge
     undirected : add the edge back to every edge that has none
-    unscaled : take numbers as they are, in whatever unit; otherwise columns that hold more than 0 and 1 are brought to scale
+    unscaled : take numbers as they are, in whatever unit; otherwise columns that hold more than 0 and 1 are brought to
+        scale
     name : what people call the data; by it a ledger finds its budget
     num_nodes : the number of nodes, where there are neither features nor labels for all of them to tell it
     seed : of the split that is drawn; a split protects nothing and is public
@@ -209,7 +212,8 @@ class Graph:
         return Graph._of(self._data.with_parts(parts), self.classes)
 
     def with_relation(self, name: str) -> Graph:
-        """The same graph with a name for what an edge stands for, such as "payment", which statements and reports then use."""
+        """The same graph with a name for what an edge stands for, such as "payment", which statements and reports then
+        use."""
         return Graph._of(self._data.with_relation(name), self.classes)
 
     def check(self, **settings: Any) -> list[str]:
@@ -262,7 +266,8 @@ def _unpickled(content: bytes, name: str, classes: np.ndarray) -> Graph:
 
 def _facts(graph: Graph) -> str:
     return (
-        f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features, {graph.num_classes} classes"
+        f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features, "
+        f"{graph.num_classes} classes"
     )
 
 
@@ -271,7 +276,9 @@ def _ids(node_ids: Any, nodes: int) -> Any:
         return None
     array = _arrays.as_array(node_ids, "node_ids")
     if array.shape != (nodes,):
-        raise DataError(f"node_ids has the shape {array.shape} and there are {nodes} nodes; give one of the node ids for each")
+        raise DataError(
+            f"node_ids has the shape {array.shape} and there are {nodes} nodes; give one of the node ids for each"
+        )
     if array.dtype.kind in "iu":
         return _arrays.signed(array, "node_ids", "number of a node; give it as text")
     return [str(value) for value in array.tolist()]

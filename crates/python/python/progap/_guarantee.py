@@ -13,8 +13,8 @@ class Guarantee:
     ----------
     private : whether there is any
     epsilon, delta : the budget; None without a guarantee
-    unit : what one record is: ``"edge"``, ``"edge-undirected"`` or ``"node"`` (a node's features, label and own list of receivers); None
-        without a guarantee, also where the noise comes from a seed
+    unit : what one record is: ``"edge"``, ``"edge-undirected"`` or ``"node"`` (a node's features, label and own list of
+        receivers); None without a guarantee, also where the noise comes from a seed
     statement : the whole privacy statement, as it stands in ``privacy.json`` of a release
     """
 

@@ -46,12 +46,12 @@ class Ledger:
         reason: str | None = None,
         rows: str | None = None,
     ) -> None:
-        """Gives a data set a budget: for what :class:`ProGAP` protects by default, or for the unit or units that are given
-        (``"edge"``, ``"edge-undirected"``, ``"node"``). The ledger keeps keyed sketches of ids, edges and rows, by which it
-        knows the same people again, in any order and with any label: it refuses them a second budget under another name.
-        ``same_people=False`` says that these are other people, for a ``reason`` that is recorded. ``rows="public"`` says
-        that features and labels are public: fits at edge level, which show them, are accepted beside a budget for nodes,
-        and not counted in it."""
+        """Gives a data set a budget: for what :class:`ProGAP` protects by default, or for the unit or units that are
+        given (``"edge"``, ``"edge-undirected"``, ``"node"``). The ledger keeps keyed sketches of ids, edges and rows,
+        by which it knows the same people again, in any order and with any label: it refuses them a second budget under
+        another name. ``same_people=False`` says that these are other people, for a ``reason`` that is recorded.
+        ``rows="public"`` says that features and labels are public: fits at edge level, which show them, are accepted
+        beside a budget for nodes, and not counted in it."""
         if unit is None:
             unit = "edge-undirected" if graph.undirected else "edge"
         units = [unit] if isinstance(unit, str) else list(unit)
@@ -68,8 +68,8 @@ class Ledger:
             warnings.warn(warning, BudgetWarning, stacklevel=2)
 
     def set_public_rows(self, name: str, *, reason: str) -> None:
-        """States that features and labels of a data set are public, for a reason that is written down: fits at edge level,
-        which show them, are then accepted beside a budget for nodes, and not counted in it."""
+        """States that features and labels of a data set are public, for a reason that is written down: fits at edge
+        level, which show them, are then accepted beside a budget for nodes, and not counted in it."""
         _progap.ledger_set_public_rows(self.path, name, reason)
 
     def set_budget(self, name: str, *, unit: str, epsilon: float, delta: float, reason: str) -> None:
@@ -86,8 +86,8 @@ class Ledger:
 
     def check(self, against: Iterable[dict[str, Any]] = ()) -> dict[str, Any]:
         """Verifies every seal and every figure, and that the ledger holds the receipts that are given, such as those of
-        :meth:`runs`: one that was replaced by an older copy does not hold later ones. Raises :class:`LedgerError` at the
-        first that is wrong."""
+        :meth:`runs`: one that was replaced by an older copy does not hold later ones. Raises :class:`LedgerError` at
+        the first that is wrong."""
         return json.loads(_progap.ledger_check(self.path, json.dumps(list(against))))
 
     def __fspath__(self) -> str:

@@ -1,4 +1,4 @@
-"""The arguments of ProGAP, for type checkers and editors. Made by `python crates/python/tests/test_types.py`."""
+"""The arguments of ProGAP, as editors see them. Made by `python crates/python/tests/test_types.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ class Parameters(TypedDict, total=False):
     """What is None has the default of the method at the level."""
 
     #: How the model is trained
-    method: Literal["progap", "progap-labels", "progap-views", "gap", "mlp", "sage", "edge-rand", "lpgnet", "dp-gnn"] | None
+    method: (
+        Literal["progap", "progap-labels", "progap-views", "gap", "mlp", "sage", "edge-rand", "lpgnet", "dp-gnn"] | None
+    )
     #: What is private: nothing, edges, or whole records of nodes
     level: Literal["none", "edge", "node"] | None
     #: Privacy budget
@@ -26,7 +28,8 @@ class Parameters(TypedDict, total=False):
     depth: int | None
     #: Along which edges a node receives
     direction: Literal["in", "out", "both"] | None
-    #: What a node sends, in the methods progap-labels and progap-views: auto is labels, or something else where labels do not help; embeddings come with the defaults of the method gap
+    #: What a node sends, in the methods progap-labels and progap-views: auto is labels, or something else where labels
+    #: do not help; embeddings come with the defaults of the method gap
     messages: Literal["embeddings", "labels", "auto", "structure"] | None
     #: Width of hidden layers
     hidden: int | None
@@ -56,29 +59,38 @@ class Parameters(TypedDict, total=False):
     clip: float | None
     #: How features are learnt, in the method progap-views; by default what suits the public sizes
     feature_learning: Literal["gradients", "table", "stages"] | None
-    #: How much of what its senders may say a training node gets, in the method progap-views, where a node that is predicted gets 1
+    #: How much of what its senders may say a training node gets, in the method progap-views, where a node that is
+    #: predicted gets 1
     known_weight: float | None
     #: How a sender's influence is bounded
     bounding: Literal["weight", "cap", "sample"] | None
     #: Square of a sender's largest influence; with sampling its largest number of edges
     max_degree: int | None
-    #: Noise of gradients relative to that of aggregations
+    #: Noise of gradients over that of aggregations
     gradient_noise_ratio: float | None
     #: Which epoch of a stage is kept
     selection: Literal["best-validation", "last-epoch"] | None
-    #: By which metric of the validation nodes an epoch and a stage are chosen
-    metric: Literal["accuracy", "balanced-accuracy", "macro-f1", "auroc", "average-precision", "log-loss", "calibration-error"] | None
+    #: Validation metric by which epoch and stage are chosen
+    metric: (
+        Literal[
+            "accuracy", "balanced-accuracy", "macro-f1", "auroc", "average-precision", "log-loss", "calibration-error"
+        ]
+        | None
+    )
     #: How much classes count in training
     class_weights: Literal["none", "balanced"] | None
-    #: How number columns without declared bounds are brought to scale; noisy by default where there are enough nodes for it
+    #: How number columns without declared bounds are brought to scale; noisy by default where there are enough nodes
+    #: for it
     scaling: Literal["single", "noisy"] | None
     #: How probabilities are calibrated
     calibration: Literal["none", "temperature"] | None
     #: By which theorem noise is chosen
     accounting: Literal["best", "rdp", "theorem"] | None
-    #: Whether anyone may know the order in which the data lists nodes; a release of an order that tells edges is refused otherwise
+    #: Whether anyone may know the order in which the data lists nodes; a release of an order that tells edges is
+    #: refused otherwise
     order: Literal["tested", "public"] | None
-    #: Renumber nodes at random, where their position is their id, so that their order tells nothing; private/numbers.csv of the release has the new numbers
+    #: Renumber nodes at random, where their position is their id, so that their order tells nothing;
+    #: private/numbers.csv of the release has the new numbers
     shuffle: bool | None
     #: At level edge: protect one direction of an edge (True) or both together (False); by the graph if not given
     directed: bool | None

@@ -76,7 +76,9 @@ def table(columns: Mapping[str, Any], library: str | None) -> Any:
         except ImportError:
             continue
         if name == "polars":
-            plain = {key: list(value) if getattr(value, "dtype", None) == object else value for key, value in columns.items()}
+            plain = {
+                key: list(value) if getattr(value, "dtype", None) == object else value for key, value in columns.items()
+            }
             return module.DataFrame(plain)
         return module.DataFrame(dict(columns))
     raise ImportError(f"{library or 'pandas or polars'} is not installed")
@@ -191,15 +193,16 @@ class Release:
         return self
 
     def predict(self, nodes: Iterable[Any] | None = None) -> np.ndarray:
-        """The class of some nodes (ids as text, positions as whole numbers), or of all of them. At level node a prediction about a node
-        uses its own raw features: give it to that node, or to those who may see its features."""
+        """The class of some nodes (ids as text, positions as whole numbers), or of all of them. At level node a
+        prediction about a node uses its own raw features: give it to that node, or to those who may see its
+        features."""
         caution(self._model)
         codes, _ = self._model.predict(positions(self._model, nodes))
         return self.classes[codes]
 
     def predict_proba(self, nodes: Iterable[Any] | None = None) -> np.ndarray:
-        """The probability of each class, in the order of ``classes``. At level node a prediction about a node uses its own raw features:
-        give it to that node, or to those who may see its features."""
+        """The probability of each class, in the order of ``classes``. At level node a prediction about a node uses its
+        own raw features: give it to that node, or to those who may see its features."""
         caution(self._model)
         _, probabilities = self._model.predict(positions(self._model, nodes))
         return probabilities
@@ -257,8 +260,9 @@ class Release:
         return content
 
     def package(self, form: str, out: str | os.PathLike[str]) -> list[str]:
-        """Writes the model in a form that other tools load: ``"onnx"`` or ``"safetensors"`` (files), ``"hf"`` (a folder with a model card) or
-        ``"mlflow"`` (a folder that ``mlflow.pyfunc`` loads). Gives the names of what was written."""
+        """Writes the model in a form that other tools load: ``"onnx"`` or ``"safetensors"`` (files), ``"hf"`` (a folder
+        with a model card) or ``"mlflow"`` (a folder that ``mlflow.pyfunc`` loads). Gives the names of what was
+        written."""
         return self._model.package(form, Path(out))
 
     def export(

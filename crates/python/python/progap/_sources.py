@@ -47,23 +47,25 @@ def load(
 
     Parameters
     ----------
-    source : a folder with node and edge tables, or a file: CSV, Parquet, ``.npz``, GraphML, node-link JSON, an edge list, a Facebook100
-        ``.mat``, ``.progap``; or a name from ``progap data list``
+    source : a folder with node and edge tables, or a file: CSV, Parquet, ``.npz``, GraphML, node-link JSON, an edge
+        list, a Facebook100 ``.mat``, ``.progap``; or a name from ``progap data list``
     edges : the edge table, where ``source`` is a node table
     labels : the list of labels that goes with an edge list
-    header : whether the first line of an edge list or of its labels is a header; where nothing is said, its look decides
+    header : whether the first line of an edge list or of its labels is a header; where nothing is said, its look
+        decides
     encoding : of files of text: ``"utf-8"``, ``"latin-1"`` or ``"utf-16"``
     id, label, split, source_column, target_column : names of columns
-    categorical, drop, keep, text, max_categories, unscaled : what columns are; ``text`` maps a column to the number of features its
-        words are hashed to
-    columns : what is known of columns, as in the file of ``progap train --columns``: ``{"age": {"bounds": [0, 120]}, "town": {"categories":
-        ["Ulm", "Bonn"]}}``
+    categorical, drop, keep, text, max_categories, unscaled : what columns are; ``text`` maps a column to the number of
+        features its words are hashed to
+    columns : what is known of columns, as in the file of ``progap train --columns``: ``{"age": {"bounds": [0, 120]},
+        "town": {"categories": ["Ulm", "Bonn"]}}``
     unknown : the labels that stand for "not known", in place of the usual words and of -1
     undirected : every edge has an edge back, or is listed once; what contradicts it is refused
     symmetrise : add the edge back where it is missing
-    weights : where the weights of edges stand: a column, an attribute, an array; ``"weight"`` stands for all usual names; messages are
-        multiplied with them
-    weight_bound : the public maximum of weights, which goes with ``weights``: they are divided by it and clamped to 0 to 1
+    weights : where the weights of edges stand: a column, an attribute, an array; ``"weight"`` stands for all usual
+        names; messages are multiplied with them
+    weight_bound : the public maximum of weights, which goes with ``weights``: they are divided by it and clamped to 0
+        to 1
     mask : which of several splits
     data_dir : where data sets by name lie
     seed : of a split that is drawn
@@ -140,8 +142,9 @@ def from_pandas(
     name: str = "unnamed",
     seed: int = 0,
 ) -> Graph:
-    """A graph from a table of nodes and a table of edges, of pandas or polars, exactly as ``load`` reads the same tables from files:
-    numbers stay numbers, names become one feature for each value, dates become days, and gaps are told apart from zeros.
+    """A graph from a table of nodes and a table of edges, of pandas or polars, exactly as ``load`` reads the same
+    tables from files: numbers stay numbers, names become one feature for each value, dates become days, and gaps are
+    told apart from zeros.
 
     >>> import pandas as pd, progap
     >>> people = pd.DataFrame({"id": ["ann", "bob", "cid", "dan"], "label": ["x", "y", "x", None],
@@ -195,10 +198,12 @@ def from_networkx(
     weight_bound: float | None = None,
     **options: Any,
 ) -> Graph:
-    """A graph of NetworkX. Attributes of nodes are columns: ``label`` names that of the classes, ``features`` those that are used (if not given, all others
-    but ``id`` and ``label``). ``weights`` names the attribute of edges that holds their weights, ``weight_bound`` their public maximum. Other options are those of
-    :func:`from_pandas`. An undirected graph has each edge in both directions. Nodes keep the order of ``graph.nodes``, which is public in a release: where a
-    graph was made of edges alone, that order tells some of them, so add the nodes first, sorted (``graph.add_nodes_from(sorted(...))``).
+    """A graph of NetworkX. Attributes of nodes are columns: ``label`` names that of the classes, ``features`` those
+    that are used (if not given, all others but ``id`` and ``label``). ``weights`` names the attribute of edges that
+    holds their weights, ``weight_bound`` their public maximum. Other options are those of :func:`from_pandas`. An
+    undirected graph has each edge in both directions. Nodes keep the order of ``graph.nodes``, which is public in a
+    release: where a graph was made of edges alone, that order tells some of them, so add the nodes first, sorted
+    (``graph.add_nodes_from(sorted(...))``).
 
     >>> import networkx as nx, progap
     >>> club = nx.karate_club_graph()
@@ -209,18 +214,31 @@ def from_networkx(
         raise DataError(f"this is a {type(graph).__name__}; give a graph of NetworkX")
     rows = [{str(key): value for key, value in data.items()} for _, data in graph.nodes(data=True)]
     found = sorted({key for row in rows for key in row})
-    wanted = [key for key in found if key not in (label, split, "id", "label")] if features is None else [str(name) for name in features]
+    wanted = (
+        [key for key in found if key not in (label, split, "id", "label")]
+        if features is None
+        else [str(name) for name in features]
+    )
     for what, name in (("label", label), *(("features", name) for name in wanted)):
         if name not in found:
-            raise DataError(f"no node has an attribute {name!r} (found: {', '.join(found) or 'nothing'}); name the right one with {what}=")
+            raise DataError(
+                f"no node has an attribute {name!r} (found: {', '.join(found) or 'nothing'}); name the right one with "
+                f"{what}="
+            )
     id = next(name for name in ("id", *(f"id {number}" for number in range(len(found) + 1))) if name not in found)
     columns: dict[str, list[Any]] = {id: [str(node) for node in graph.nodes]}
     for name in (label, *([] if split is None else [split]), *wanted):
         columns[name] = [row.get(name) for row in rows]
         if any(np.ndim(value) > 0 for value in columns[name]):
-            raise DataError(f"the attribute {name!r} of nodes holds arrays; give one value for each node, or progap.Graph(x=...) a matrix")
+            raise DataError(
+                f"the attribute {name!r} of nodes holds arrays; give one value for each node, or progap.Graph(x=...) "
+                f"a matrix"
+            )
     ends = list(graph.edges(data=True))
-    edges: dict[str, list[Any]] = {"source": [str(source) for source, _, _ in ends], "target": [str(target) for _, target, _ in ends]}
+    edges: dict[str, list[Any]] = {
+        "source": [str(source) for source, _, _ in ends],
+        "target": [str(target) for _, target, _ in ends],
+    }
     if weights is not None:
         if not any(weights in data for _, _, data in ends):
             raise DataError(f"no edge has an attribute {weights!r}; name the right one with weights=")
@@ -230,7 +248,15 @@ def from_networkx(
     options.setdefault("name", str(graph.name) or "unnamed")
     if features is not None:
         options.setdefault("keep", wanted)
-    named: dict[str, Any] = {"id": id, "label": label, "split": split, "source": "source", "target": "target", "weights": None if weights is None else "weight", "weight_bound": weight_bound}
+    named: dict[str, Any] = {
+        "id": id,
+        "label": label,
+        "split": split,
+        "source": "source",
+        "target": "target",
+        "weights": None if weights is None else "weight",
+        "weight_bound": weight_bound,
+    }
     return from_pandas(_Table(columns), _Table(edges), **named, **options)
 
 
@@ -245,12 +271,14 @@ class _Table:
 
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(self.columns)
-        writer.writerows(["" if value is None or value != value else value for value in row] for row in zip(*self.columns.values()))
+        writer.writerows(
+            ["" if value is None or value != value else value for value in row] for row in zip(*self.columns.values())
+        )
 
 
 def from_pyg(data: Any, **options: Any) -> Graph:
-    """A ``torch_geometric.data.Data``, or anything with its attributes: ``x``, ``edge_index``, ``y``, and masks where it has them. Of
-    several masks, one in each column, the first is taken.
+    """A ``torch_geometric.data.Data``, or anything with its attributes: ``x``, ``edge_index``, ``y``, and masks where
+    it has them. Of several masks, one in each column, the first is taken.
 
     >>> import numpy as np, progap
     >>> from types import SimpleNamespace
@@ -259,7 +287,9 @@ def from_pyg(data: Any, **options: Any) -> Graph:
     2
     """
     if getattr(data, "edge_index", None) is None and getattr(data, "adj_t", None) is None:
-        raise DataError(f"this {type(data).__name__} has no edge_index; give a Data of PyTorch Geometric with one kind of nodes")
+        raise DataError(
+            f"this {type(data).__name__} has no edge_index; give a Data of PyTorch Geometric with one kind of nodes"
+        )
     if getattr(data, "y", None) is None:
         raise DataError(f"this {type(data).__name__} has no labels y")
     edge_index = getattr(data, "edge_index", None)

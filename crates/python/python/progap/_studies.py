@@ -20,7 +20,8 @@ from ._sources import as_graph
 
 
 class Audit:
-    """What came of an audit: ``refuted``, ``findings`` and attacks. It comes from private data without noise, for the data owner alone."""
+    """What came of an audit: ``refuted``, ``findings`` and attacks. It comes from private data without noise, for the
+    data owner alone."""
 
     def __init__(self, result: Mapping[str, Any]) -> None:
         self.result = dict(result)
@@ -30,23 +31,28 @@ class Audit:
         self.membership_inference: dict[str, Any] | None = result["membership_inference"]
 
     def __str__(self) -> str:
-        closest = max(self.findings, key=lambda finding: finding["measured"] - (finding["claimed"] or 0.0), default=None)
+        closest = max(
+            self.findings, key=lambda finding: finding["measured"] - (finding["claimed"] or 0.0), default=None
+        )
         if closest is None:
             return "no claim was tested"
         claimed = "nothing is claimed" if closest["claimed"] is None else f"claimed at most {closest['claimed']:.2f}"
         verdict = "THE CLAIM IS WRONG" if self.refuted else "nothing found"
-        return f"{claimed}, measured at least {closest['measured']:.2f} with {self.result['confidence']:.0%} confidence: {verdict}"
+        measured = f"measured at least {closest['measured']:.2f} with {self.result['confidence']:.0%} confidence"
+        return f"{claimed}, {measured}: {verdict}"
 
     def __repr__(self) -> str:
         return f"Audit({self})"
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(f['what'])}</td><td>{html.escape(str(f['test']))}</td><td>{f['claimed']}</td><td>{f['measured']:.4f}</td></tr>"
+            f"<tr><td>{html.escape(f['what'])}</td><td>{html.escape(str(f['test']))}</td>"
+            f"<td>{f['claimed']}</td><td>{f['measured']:.4f}</td></tr>"
             for f in self.findings
         )
         return (
-            f"<div><b>{html.escape(str(self))}</b><table><thead><tr><th>attacked</th><th>test</th><th>claimed</th><th>measured</th>"
+            f"<div><b>{html.escape(str(self))}</b><table><thead><tr>"
+            f"<th>attacked</th><th>test</th><th>claimed</th><th>measured</th>"
             f"</tr></thead><tbody>{rows}</tbody></table></div>"
         )
 
@@ -60,13 +66,15 @@ def audit(
     confidence: float = 0.95,
     progress: bool | Callable[[Any], Any] | None = None,
 ) -> Audit:
-    """Attacks a guarantee by experiment: a lower bound on epsilon beside the one that is claimed, and link and membership inference.
+    """Attacks a guarantee by experiment: a lower bound on epsilon beside the one that is claimed, and link and
+    membership inference.
 
     Parameters
     ----------
     model : settings to attack (a ProGAP), or a release of this graph
     graph : the data
-    parts : of ``"mechanism"`` (the noise alone), ``"training"`` (whole runs) and ``"attacks"`` (a release); all of them if not given
+    parts : of ``"mechanism"`` (the noise alone), ``"training"`` (whole runs) and ``"attacks"`` (a release); all of them
+        if not given
     canaries : in each experiment; as many as are worth their time if not given
     confidence : with which all bounds hold together
 
@@ -89,9 +97,7 @@ def audit(
         release = (model if isinstance(model, Release) else Release(model))._model
     callback, data = _callback(progress), as_graph(graph)._data
     return Audit(
-        json.loads(
-            _progap.audit(data, settings, published, release, parts, canaries, float(confidence), callback)
-        )
+        json.loads(_progap.audit(data, settings, published, release, parts, canaries, float(confidence), callback))
     )
 
 
@@ -118,12 +124,16 @@ class Report:
         return f"Report({str(self.page)!r})"
 
     def _repr_html_(self) -> str:
-        return f'<iframe srcdoc="{html.escape(self.page.read_text())}" style="width:100%;height:40em;border:0"></iframe>'
+        return (
+            f'<iframe srcdoc="{html.escape(self.page.read_text())}" style="width:100%;height:40em;border:0"></iframe>'
+        )
 
 
-def report(release: Release | ProGAP | str | os.PathLike[str], out: str | os.PathLike[str], *, public: bool = False) -> Report:
-    """Writes a report of a release, or of the folder of an experiment: one HTML page that needs no network, with figures and tables. With
-    ``public`` nothing is on it but what follows from public inputs and noisy answers.
+def report(
+    release: Release | ProGAP | str | os.PathLike[str], out: str | os.PathLike[str], *, public: bool = False
+) -> Report:
+    """Writes a report of a release, or of the folder of an experiment: one HTML page that needs no network, with
+    figures and tables. With ``public`` nothing is on it but what follows from public inputs and noisy answers.
 
     >>> import progap, tempfile
     >>> folder = tempfile.mkdtemp()
@@ -147,8 +157,12 @@ class Experiment:
     def to_frame(self, *, library: str | None = None) -> Any:
         """The cells as a table: data, method, level, epsilon, what varies, the mean test accuracy and its interval."""
         varied = sorted({name for cell in self.cells for name in cell["variant"]})
-        columns: dict[str, list[Any]] = {name: [cell[name] for cell in self.cells] for name in ("data", "method", "level", "epsilon")}
-        columns.update({name: [cell["variant"].get(name) for cell in self.cells] for name in varied if name not in columns})
+        columns: dict[str, list[Any]] = {
+            name: [cell[name] for cell in self.cells] for name in ("data", "method", "level", "epsilon")
+        }
+        columns.update(
+            {name: [cell["variant"].get(name) for cell in self.cells] for name in varied if name not in columns}
+        )
         columns["test"] = [cell["test"] for cell in self.cells]
         for end, name in enumerate(("low", "high")):
             columns[name] = [cell["interval"] and cell["interval"][end] for cell in self.cells]
@@ -180,22 +194,27 @@ def experiment(
     jobs: int | None = None,
     progress: Callable[[dict[str, Any]], Any] | None = None,
 ) -> Experiment:
-    """Runs an experiment of the command: ``"table2"`` (methods side by side), ``"tradeoff"`` (accuracy against epsilon), ``"depth"``,
-    ``"convergence"``, ``"layerwise"``, ``"ablation"``, ``"labels"`` (accuracy against the share of labelled nodes: ``shares``), or ``"custom"``, a
-    comparison of your own that ``file`` describes in TOML. ``data`` are graphs, paths or names; the data sets of the file, or ``"demo"``, where it is
-    left out. Every run is kept in ``out`` as it finishes: the same call goes on where it was stopped. Runs
-    are seeded, so that anyone can repeat them: none of them is private, and none is charged.
+    """Runs an experiment of the command: ``"table2"`` (methods side by side), ``"tradeoff"`` (accuracy against
+    epsilon), ``"depth"``, ``"convergence"``, ``"layerwise"``, ``"ablation"``, ``"labels"`` (accuracy against the share
+    of labelled nodes: ``shares``), or ``"custom"``, a comparison of your own that ``file`` describes in TOML. ``data``
+    are graphs, paths or names; the data sets of the file, or ``"demo"``, where it is left out. Every run is kept in
+    ``out`` as it finishes: the same call goes on where it was stopped. Runs are seeded, so that anyone can repeat them:
+    none of them is private, and none is charged.
 
     ``progress`` is called with each event of the command, a dictionary.
     """
     if (name == "custom") != (file is not None):
-        raise SettingsError("the experiment \"custom\" needs a `file`, and no other has one")
+        raise SettingsError('the experiment "custom" needs a `file`, and no other has one')
     graphs = [] if data is None else [data] if isinstance(data, (Graph, str)) else list(data)
     with tempfile.TemporaryDirectory(prefix="progap-") as place:
         sources = []
         for number, graph in enumerate(graphs):
             if isinstance(graph, Graph):
-                stored = Path(place) / str(number) / f"{graph.name if graph.name.replace('-', '_').isidentifier() else 'graph'}.progap"
+                stored = (
+                    Path(place)
+                    / str(number)
+                    / f"{graph.name if graph.name.replace('-', '_').isidentifier() else 'graph'}.progap"
+                )
                 stored.parent.mkdir()
                 graph.save(stored)
                 sources.append(str(stored))
@@ -203,7 +222,17 @@ def experiment(
                 sources.append(str(graph))
         if any("," in source for source in sources):
             raise DataError("a path with a comma cannot be named in a list of data sets")
-        command = [sys.executable, "-m", "progap", "experiment", name, *([] if file is None else [str(file)]), "--json", "--out", str(out)]
+        command = [
+            sys.executable,
+            "-m",
+            "progap",
+            "experiment",
+            name,
+            *([] if file is None else [str(file)]),
+            "--json",
+            "--out",
+            str(out),
+        ]
         if sources:
             command += ["--data-sets", ",".join(sources)]
         given: dict[str, Any] = {
@@ -240,7 +269,9 @@ def _events(command: list[str], progress: Callable[[dict[str, Any]], Any] | None
     """Runs the command and gives its last event; what it says on standard error is raised where it fails."""
     end = begun = None
     # Its words go into an exception: without colours.
-    plain = {name: value for name, value in os.environ.items() if name not in ("CLICOLOR_FORCE", "FORCE_COLOR")} | {"NO_COLOR": "1"}
+    plain = {name: value for name, value in os.environ.items() if name not in ("CLICOLOR_FORCE", "FORCE_COLOR")} | {
+        "NO_COLOR": "1"
+    }
     with (
         tempfile.TemporaryFile("w+") as said,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True, env=plain) as process,

@@ -59,16 +59,16 @@ pub struct Account {
     /// Find the epsilon of this noise
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     sigma: Option<f64>,
-    /// The number of training nodes, on which batches at level node and a depth that is not given depend
+    /// Number of training nodes; a depth and a batch size that are not given depend on it
     #[arg(long, value_name = "N", conflicts_with = "events")]
     train_nodes: Option<usize>,
-    /// The number of nodes, on which a depth that is not given depends
+    /// Number of nodes; a depth that is not given depends on it
     #[arg(long, value_name = "N", conflicts_with = "events")]
     nodes: Option<usize>,
-    /// Number of feature columns, on which depth and batch size depend at node level
+    /// Number of feature columns; at node level depth and batch size depend on it
     #[arg(long, value_name = "N", conflicts_with = "events")]
     columns: Option<usize>,
-    /// The number of classes, on which a depth and a batch size that are not given depend at level node
+    /// Number of classes; at node level depth and batch size depend on it
     #[arg(long, value_name = "N", conflicts_with = "events")]
     classes: Option<usize>,
     /// Number of number columns without bounds; goes with --nodes [default: 0]

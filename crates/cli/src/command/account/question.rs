@@ -3,7 +3,7 @@
 use progap::query::Queries;
 use progap::settings::Level;
 use progap::units::in_unit;
-use progap::{Decided, ErrorKind, Settings};
+use progap::{ErrorKind, ResolvedRun, Settings};
 use progap_privacy::accountant::{Accountant, Best, all};
 use progap_privacy::noise::tables;
 use progap_privacy::{Error, Event, Unit};
@@ -12,7 +12,7 @@ use super::Failure;
 
 /// A run described by flags, and what it asks with noise as large as the sensitivities.
 pub struct Planned {
-    run: Decided,
+    run: ResolvedRun,
     asked: Queries,
     /// Whether nobody said how many number columns there are, on which the run may depend.
     pub assumes_no_numbers: bool,
@@ -26,7 +26,7 @@ pub struct Sigma {
 }
 
 impl Planned {
-    pub fn new(run: Decided, assumes_no_numbers: bool) -> Result<Planned, Failure> {
+    pub fn new(run: ResolvedRun, assumes_no_numbers: bool) -> Result<Planned, Failure> {
         let asked = run.asked()?;
         Ok(Planned { run, asked, assumes_no_numbers })
     }

@@ -158,7 +158,13 @@ pub struct Labels {
     /// Shares of training nodes
     ///
     /// Validation nodes are another tenth, or a twentieth where labels are fewer; all others are test nodes.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0.01,0.05,0.2,0.75", value_parser = parse_share)]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "0.01,0.05,0.2,0.75",
+        value_parser = parse_share
+    )]
     shares: Vec<f64>,
     #[command(flatten)]
     run: Run,

@@ -19,15 +19,15 @@ pub struct Choices {
     #[command(flatten)]
     given: Given,
     /// Settings to start from
-    #[arg(long, value_enum, conflicts_with = "config")]
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with = "config", help_heading = "Model")]
     preset: Option<Preset>,
     /// Settings from a file, such as the config.toml of a release; flags win
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Model")]
     pub config: Option<PathBuf>,
-    /// At level edge: protect one direction of an edge, also on symmetric graphs
+    /// Protect one direction of an edge, also on symmetric graphs
     ///
     /// Where every edge has a reverse edge the default is an undirected edge: both directions together.
-    #[arg(long)]
+    #[arg(long, help_heading = "Privacy")]
     directed: bool,
 }
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use crate::read::npy::Npy;
-use crate::{Buffer, Features, NumberColumn, Place, Problem, ReadOff, Result, Undeclared, room};
+use crate::{Buffer, Features, InferenceKind, InferredSchema, NumberColumn, Place, Problem, Result, room};
 
 /// Features, and the columns in which values are missing: the indicator of the first of them comes behind all columns,
 /// then those of the others.
@@ -66,10 +66,13 @@ impl Dense {
     }
 
     /// That values are missing, which the rows say.
-    pub fn gaps_read_off(&self, names: &[String]) -> Vec<Undeclared> {
+    pub fn gaps_read_off(&self, names: &[String]) -> Vec<InferredSchema> {
         let name =
             |column: u32| names.get(column as usize).cloned().unwrap_or_else(|| format!("column {column}"));
-        self.gaps.iter().map(|&gap| Undeclared { column: name(gap), what: ReadOff::Missing }).collect()
+        self.gaps
+            .iter()
+            .map(|&gap| InferredSchema { column: name(gap), what: InferenceKind::Missing })
+            .collect()
     }
 
     /// Number columns, each with its indicator.

@@ -4,14 +4,14 @@ use twox_hash::XxHash3_64;
 
 use super::category::{Categories, NONE, Sorted};
 use super::date::{self, Dates};
-use super::dressed::{is_dressed, is_number};
 use super::feature::{FeatureColumn, Finished, Reads};
+use super::formatted_number::{is_formatted, is_number};
 use super::matrix::Values;
 use super::numbers::Numbers;
 use super::unique;
 use crate::read::columns::{Bound, ColumnChoice, ColumnKind, ColumnReport, DateOrder};
 use crate::read::missing::{self, is_missing};
-use crate::{Error, NumberColumn, Place, Problem, ReadOff, Result};
+use crate::{Error, InferenceKind, NumberColumn, Place, Problem, Result};
 
 /// A text column with more different values than this is cut to the most frequent ones, unless the user says otherwise.
 const MAX_CATEGORIES: usize = 1000;
@@ -154,10 +154,10 @@ pub(super) fn choose(
         }
         None => {
             let most = choice.max_categories.unwrap_or(if open { MAX_CATEGORIES } else { usize::MAX });
-            report.read_off = Some(ReadOff::Categories);
+            report.read_off = Some(InferenceKind::Categories);
             if distinct > most {
                 let cut = format!("the {most} most frequent values, the others are one category");
-                report.read_off = Some(ReadOff::MostFrequent);
+                report.read_off = Some(InferenceKind::MostFrequent);
                 report.note = Some(report.note.map_or(cut.clone(), |note| format!("{cut}; {note}")));
             }
             sorted.at_most(most)
@@ -172,7 +172,7 @@ fn left_out(name: &str, values: usize, missing: usize) -> ColumnReport {
     ColumnReport {
         missing,
         categories: Some(values),
-        read_off: Some(ReadOff::Distinct),
+        read_off: Some(InferenceKind::Distinct),
         note: Some("left out: all values are different, as ids are".into()),
         ..ColumnReport::new(name, "not used")
     }
@@ -274,7 +274,7 @@ fn as_numbers(
     if let Some(scale) = scale.as_mut().filter(|scale| scale.map.is_none()) {
         (numbers, scale.origin) = numbers.around_origin()?;
     }
-    report.read_off = may_be_missing.is_none().then_some(ReadOff::Missing);
+    report.read_off = may_be_missing.is_none().then_some(InferenceKind::Missing);
     let missing = may_be_missing.unwrap_or(!missing.is_empty()).then_some(missing);
     let values = Values::Numbers { numbers, missing, scale };
     report.features = values.features();
@@ -284,9 +284,9 @@ fn as_numbers(
 /// Refuses a column of which most values are numbers with signs, by the first of them.
 fn refuse_dressed(names: &Categories) -> std::result::Result<(), (usize, Problem)> {
     let counts = names.counts();
-    let is_one = |name: &str| is_dressed(name) || is_number(name);
+    let is_one = |name: &str| is_formatted(name) || is_number(name);
     let numbers: usize = counts.iter().filter(|(name, _)| is_one(name)).map(|(_, times)| times).sum();
-    match names.first(is_dressed) {
+    match names.first(is_formatted) {
         Some((at, text)) if 2 * numbers > names.named() => Err((at, Problem::DressedNumber(text))),
         _ => Ok(()),
     }

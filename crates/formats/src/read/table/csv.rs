@@ -11,7 +11,7 @@ use super::cell::{Cell, Checked};
 use super::edges::{EdgeColumns, EdgeLists, is_edge, usual_names};
 use super::in_cell;
 use super::index::NodeIndex;
-use super::later::Sheet;
+use super::new_nodes::Sheet;
 use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
 use crate::read::LoadOptions;
 use crate::read::columns::ColumnReport;
@@ -60,7 +60,7 @@ pub(super) fn names(
 }
 
 /// Reads the rows of a table whose columns are known; a row of another length than the header is one that does not fit.
-pub(super) fn read_later<'k>(
+pub(super) fn read_new_nodes<'k>(
     bytes: Box<dyn Read + '_>,
     separator: u8,
     begin: &dyn Fn(Vec<String>, bool) -> Result<Sheet<'k>>,

@@ -20,22 +20,24 @@ use super::columns::ColumnReport;
 use super::encoding::{Encoding, decoded};
 use super::{Described, LoadOptions};
 use crate::file::{self, Unpacked};
-use crate::{Dataset, DatasetParts, EdgeWeights, Error, Graph, InFile, Place, Problem, Result, Undeclared};
+use crate::{
+    Dataset, DatasetParts, EdgeWeights, Error, Graph, InFile, InferredSchema, Place, Problem, Result,
+};
 
 mod category;
 mod cell;
 mod choose;
 mod csv;
 mod date;
-mod dressed;
 mod edges;
 mod feature;
 mod folder;
+mod formatted_number;
 mod guess;
 mod index;
 mod label;
-mod later;
 mod matrix;
+mod new_nodes;
 mod nodes;
 mod numbers;
 #[cfg(feature = "parquet")]
@@ -53,8 +55,8 @@ use self::folder::{Tables, parquet_parts};
 use self::guess::Pair;
 use self::index::{Duplicate, NodeIndex};
 pub(crate) use self::label::{LabelColumn, Labels, reads_as_another, reads_as_no_label};
-pub use self::later::{Column, LaterOptions, LaterRows, LaterTable, Reject, Schema, read_later};
 use self::matrix::Matrix;
+pub use self::new_nodes::{Column, LaterOptions, LaterRows, LaterTable, Reject, Schema, read_new_nodes};
 pub(super) use self::nodes::{ID_NAMES, LABEL_NAMES};
 use self::nodes::{Nodes, check_roles};
 pub use self::sparse::read_listed;
@@ -237,7 +239,7 @@ fn assemble(
     })?;
     let undeclared = columns
         .iter()
-        .filter_map(|column| Some(Undeclared { column: column.name.clone(), what: column.read_off? }));
+        .filter_map(|column| Some(InferredSchema { column: column.name.clone(), what: column.read_off? }));
     let undeclared = undeclared.collect();
     let (graph, weights) = read_edges(&index, ids.len())?;
     columns.extend(weights);
@@ -336,14 +338,14 @@ impl<'a> TableInput<'a> {
         }
     }
 
-    fn read_later<'k>(
+    fn read_new_nodes<'k>(
         &self,
         encoding: Option<Encoding>,
-        begin: &dyn Fn(Vec<String>, bool) -> Result<later::Sheet<'k>>,
-    ) -> Result<later::Sheet<'k>> {
+        begin: &dyn Fn(Vec<String>, bool) -> Result<new_nodes::Sheet<'k>>,
+    ) -> Result<new_nodes::Sheet<'k>> {
         match self.format {
-            Format::Text { separator, .. } => csv::read_later(self.open(encoding)?, separator, begin),
-            Format::Parquet => parquet::read_later(&self.origin, begin),
+            Format::Text { separator, .. } => csv::read_new_nodes(self.open(encoding)?, separator, begin),
+            Format::Parquet => parquet::read_new_nodes(&self.origin, begin),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Origin;
 use super::index::NodeIndex;
-use super::later::Sheet;
+use super::new_nodes::Sheet;
 use super::nodes::Nodes;
 use crate::read::LoadOptions;
 use crate::read::columns::ColumnReport;
@@ -16,7 +16,7 @@ pub(super) fn read_nodes(_: &Origin, _: &LoadOptions) -> Result<Nodes> {
     absent()
 }
 
-pub(super) fn read_later<'k>(
+pub(super) fn read_new_nodes<'k>(
     _: &Origin,
     _: &dyn Fn(Vec<String>, bool) -> Result<Sheet<'k>>,
 ) -> Result<Sheet<'k>> {

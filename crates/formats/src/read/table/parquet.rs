@@ -18,7 +18,7 @@ use super::cell::{Cell, Checked};
 use super::date;
 use super::edges::{EdgeColumns, EdgeLists};
 use super::index::NodeIndex;
-use super::later::Sheet;
+use super::new_nodes::Sheet;
 use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
 use super::pages::{self, CheckedPages};
 use super::{Origin, in_cell};
@@ -71,7 +71,7 @@ fn count_rows(files: &[Table]) -> Result<u64> {
 }
 
 /// Reads the rows of a table whose columns are known.
-pub(super) fn read_later<'k>(
+pub(super) fn read_new_nodes<'k>(
     origin: &Origin,
     begin: &dyn Fn(Vec<String>, bool) -> Result<Sheet<'k>>,
 ) -> Result<Sheet<'k>> {

@@ -15,7 +15,7 @@ use super::matrix::Matrix;
 use super::{Format, TableInput, in_cell};
 use crate::read::columns::ColumnReport;
 use crate::read::{LoadOptions, has_ending};
-use crate::{Features, InFile, Place, Problem, ReadOff, Result, room};
+use crate::{Features, InFile, InferenceKind, Place, Problem, Result, room};
 
 /// The features of nodes, one after the other.
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ pub(super) fn add(
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let report = ColumnReport {
         features: listed.numbers.len(),
-        read_off: Some(ReadOff::Categories),
+        read_off: Some(InferenceKind::Categories),
         note: Some("a list of the features of each node".into()),
         ..ColumnReport::new(&name, "sparse")
     };

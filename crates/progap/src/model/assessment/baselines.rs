@@ -13,9 +13,9 @@ use crate::vault::balanced_weights;
 
 /// Entries of training rows times classes beyond which no logistic regression is fitted: it would take longer than a
 /// model.
-const MOST_WORK: usize = 50_000_000;
+const MAX_WORK: usize = 50_000_000;
 /// The most training nodes of the fit, from all over the list: more of them tell a linear model hardly more.
-const MOST_NODES: usize = 65_536;
+const MAX_NODES: usize = 65_536;
 /// The most entries of a table that trees are grown on, times the classes.
 const MAX_TREE_ENTRIES: usize = 1 << 18;
 /// The most steps of the fit.
@@ -63,8 +63,8 @@ impl Baselines {
         let inputs = rows.own()?;
         let entries = dataset.features().nonzeros() / dataset.nodes().max(1) * train.len();
         let mut logistic_regression = None;
-        if entries.saturating_mul(classes) <= MOST_WORK {
-            let train: Vec<u32> = train.iter().copied().step_by(train.len().div_ceil(MOST_NODES)).collect();
+        if entries.saturating_mul(classes) <= MAX_WORK {
+            let train: Vec<u32> = train.iter().copied().step_by(train.len().div_ceil(MAX_NODES)).collect();
             let known = labels(&train);
             let weights = match settings.class_weights {
                 ClassWeights::Even => vec![],

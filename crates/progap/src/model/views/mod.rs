@@ -241,7 +241,7 @@ impl Views {
     /// A model of a shape, with the tensors under a prefix; every tensor must be there, and no other.
     pub fn from(tensors: &Tensors, prefix: &str, shape: ViewsShape) -> Result<Views> {
         let all: Vec<Tensor<'_>> = tensors.under(prefix).collect();
-        let changed = || Error::unsuitable("its tensors are not those of its shape");
+        let changed = || Error::unsuitable("its tensors do not have the shapes that its description gives");
         let named = |name: &str, shape: &[usize]| {
             all.iter().find(|tensor| tensor.name == name && tensor.shape == shape).ok_or_else(changed)
         };

@@ -102,7 +102,7 @@ impl TableModel {
                 Some(Tensor { name, ..*tensor })
             })
             .collect();
-        let changed = || Error::unsuitable("its tensors are not those of its shape");
+        let changed = || Error::unsuitable("its tensors do not have the shapes that its description gives");
         let find = |name: &str| own.iter().find(|tensor| tensor.name == name);
         let rows = find("weight").and_then(|tensor| tensor.shape.first().copied()).ok_or_else(changed)?;
         let inputs = if rows == all.iter().sum::<usize>() { all } else { least };

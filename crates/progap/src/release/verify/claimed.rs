@@ -40,7 +40,7 @@ pub(super) fn public(release: &Release) -> Result<Vec<Finding>> {
     // A setting that decides nothing in this run leaves no trace either, whatever it says.
     let decides = |name: &&str| settings.without_effect(name).is_none();
     let (training, without_effect): (Vec<&str>, Vec<&str>) =
-        settings_without_trace(release, settings).into_iter().partition(decides);
+        unverifiable_settings(release, settings).into_iter().partition(decides);
     for (what, names) in [("training", training), ("settings without effect", without_effect)] {
         let fields: Vec<String> = names.iter().map(|name| format!("config.toml: settings.{name}")).collect();
         if !names.is_empty() {
@@ -82,7 +82,7 @@ pub(super) fn private(release: &Release) -> Result<Option<Finding>> {
 }
 
 /// Settings that leave no trace in this release, or that have no effect in it.
-fn settings_without_trace(release: &Release, settings: &Settings) -> Vec<&'static str> {
+fn unverifiable_settings(release: &Release, settings: &Settings) -> Vec<&'static str> {
     let mut fields = vec![
         "learning_rate",
         "weight_decay",
@@ -100,7 +100,7 @@ fn settings_without_trace(release: &Release, settings: &Settings) -> Vec<&'stati
     let of_others = MethodKind::ALL.iter().flat_map(|method| method.spec().own);
     fields.extend(of_others.filter(|name| !own.contains(name)));
     fields.extend(spec.unverifiable);
-    let mut add = |without_trace: bool, field| fields.extend(without_trace.then_some(field));
+    let mut add = |unverifiable: bool, field| fields.extend(unverifiable.then_some(field));
     // Messages show in the widths of aggregates, or in what was chosen.
     let outline = method::outline(settings);
     let same_width = settings.hidden == release.nodes().classes() || settings.depth == 0;

@@ -47,7 +47,8 @@ pub(super) fn sizes(release: &Release) -> Result<Finding> {
     }
     let named = dataset == nodes.name();
     let detail = format!(
-        "{} nodes, {stated} feature columns and {} classes, in the statement, the rows, the model and the aggregates{}{}{}",
+        "{} nodes, {stated} feature columns and {} classes, in the statement, the rows, the model and the \
+         aggregates{}{}{}",
         nodes.nodes(),
         nodes.classes(),
         if shaped { "" } else { "; but the rows or the model have other sizes than the settings say" },

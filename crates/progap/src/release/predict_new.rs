@@ -1,6 +1,6 @@
 //! Predictions about nodes that were not there in training.
 
-use progap_formats::read::table::{LaterOptions, LaterRows, LaterTable, read_later};
+use progap_formats::read::table::{LaterOptions, LaterRows, LaterTable, read_new_nodes};
 
 use super::{Predictions, Release, Used, every_node, predictions};
 use crate::model::Model;
@@ -36,7 +36,7 @@ impl Release {
             let message = "it has no schema.json, and so not how a table becomes features: train it again";
             return Err(Error::file(&self.folder, message));
         };
-        Ok(read_later(table, schema, options)?)
+        Ok(read_new_nodes(table, schema, options)?)
     }
 
     /// Predictions for the rows of a table that fit (see [`Release::read_rows`]): as for nodes that nobody

@@ -84,7 +84,7 @@ pub struct Reject {
 ///
 /// let later = table::LaterTable::Csv(b"id,age,town\ncat,35,Oslo\ndan,50,Paris\n");
 /// let schema = table::Schema::of(&known)?;
-/// let found = table::read_later(later, &schema, &table::LaterOptions::default())?;
+/// let found = table::read_new_nodes(later, &schema, &table::LaterOptions::default())?;
 /// let rows = found.rows.expect("one fits");
 /// assert_eq!(rows.feature_names(), known.feature_names());
 /// assert_eq!(rows.features().to_dense(1), [1.0, 0.0, 0.0]); // Oslo, not Rome, the mean age
@@ -94,7 +94,7 @@ pub struct Reject {
 ///
 /// # Errors
 /// A table that cannot be read, has no rows, or lacks a column; a schema whose features have no names.
-pub fn read_later<'a>(
+pub fn read_new_nodes<'a>(
     table: impl Into<LaterTable<'a>>,
     schema: &Schema,
     options: &LaterOptions<'_>,
@@ -115,7 +115,7 @@ pub fn read_later<'a>(
 fn read(input: &TableInput<'_>, schema: &Schema, options: &LaterOptions<'_>) -> Result<LaterRows> {
     check_names(schema)?;
     let begin = |names, decimal_comma| Sheet::new(schema, names, decimal_comma, options);
-    finish(schema, input.read_later(options.encoding, &begin)?)
+    finish(schema, input.read_new_nodes(options.encoding, &begin)?)
 }
 
 fn read_columns(

@@ -7,13 +7,13 @@ mod own;
 use own::read;
 use progap_formats::read::LoadOptions;
 use progap_formats::read::columns::{ColumnChoice, ColumnKind, DateOrder};
-use progap_formats::read::table::{Cell, LaterOptions, LaterRows, LaterTable, Schema, read_later};
+use progap_formats::read::table::{Cell, LaterOptions, LaterRows, LaterTable, Schema, read_new_nodes};
 use progap_formats::write::table::{ColumnValues, write_columns};
 use progap_graph::{Dataset, Preparation};
 
 fn later(table: &str, like: &Dataset) -> LaterRows {
     let schema = written(Schema::of(like).expect("a schema"));
-    read_later(LaterTable::Csv(table.as_bytes()), &schema, &LaterOptions::default()).expect("a table")
+    read_new_nodes(LaterTable::Csv(table.as_bytes()), &schema, &LaterOptions::default()).expect("a table")
 }
 
 /// A schema as it is after it was written and read.
@@ -88,8 +88,8 @@ fn columns_are_told_by_what_they_were_in_training() {
     ];
     let file = folder.path().join("later.parquet");
     write_columns(&columns, &file).expect("written");
-    let found =
-        read_later(&*file, &Schema::of(&like).expect("a schema"), &LaterOptions::default()).expect("a table");
+    let found = read_new_nodes(&*file, &Schema::of(&like).expect("a schema"), &LaterOptions::default())
+        .expect("a table");
     assert!(found.rejects.is_empty(), "{:?}", found.rejects);
     assert_eq!(values(&found), [&own[..width], &own[2 * width..]].concat());
     // A number is no truth value, nor the other way round where numbers had a scale.
@@ -119,13 +119,13 @@ fn columns_in_memory_are_read_as_a_table_of_text_is() {
         ("town", vec![Cell::Untyped("Rome"), Cell::Empty, Cell::Text("Oslo")]),
     ];
     let found =
-        read_later(LaterTable::Columns(&columns), &schema, &LaterOptions::default()).expect("columns");
+        read_new_nodes(LaterTable::Columns(&columns), &schema, &LaterOptions::default()).expect("columns");
     let text = later("id,age,town,joined\n7,41.5,Rome,2020-01-02\nx,,,2021-03-04\n9,3,Oslo,soon\n", &like);
     assert_eq!(values(&found), values(&text));
     assert_eq!((found.rejects[0].row, text.rejects[0].row), (3, 4));
     assert_eq!(found.rejects[0].reason, text.rejects[0].reason);
     let uneven = [("id", vec![Cell::Integer(1)]), ("age", vec![])];
-    assert!(read_later(LaterTable::Columns(&uneven), &schema, &LaterOptions::default()).is_err());
+    assert!(read_new_nodes(LaterTable::Columns(&uneven), &schema, &LaterOptions::default()).is_err());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Numbers with signs that people read past: `$1.20`, `12%`, `1,234.50`.
 
 /// Whether a text is a number but for such signs.
-pub(super) fn is_dressed(text: &str) -> bool {
+pub(super) fn is_formatted(text: &str) -> bool {
     const CURRENCIES: [char; 5] = ['$', '€', '£', '¥', '₹'];
     let bare = text.trim().trim_start_matches(['-', '+']).trim_start_matches(CURRENCIES);
     let bare = bare.trim_end_matches(CURRENCIES).trim_end_matches('%').trim();
@@ -41,13 +41,13 @@ mod tests {
             "$1.20", "-$3", "$-3", "12%", "-4.5 %", "1,234.50", "12,345", "1.234,50", "3,5", "€ 7", "7€",
             "1'000",
         ] {
-            assert!(is_dressed(text), "{text}");
+            assert!(is_formatted(text), "{text}");
         }
         for text in [
             "1.20", "12", "1,2,3", "1.2.3", "10-20", "a%", "$", "%", "", "1 2", "3A", "1,23,456", "AB12%",
             "C$",
         ] {
-            assert!(!is_dressed(text), "{text}");
+            assert!(!is_formatted(text), "{text}");
         }
     }
 }
