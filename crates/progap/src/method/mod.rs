@@ -26,7 +26,7 @@ mod views;
 
 use std::ops::ControlFlow;
 
-use progap_graph::{Dataset, NumberColumn, Scaled};
+use progap_graph::{NumberColumn, Scaled};
 
 pub(crate) use self::addressed::NoiseRatios;
 pub(crate) use self::contract::{CLASS_PROBABILITIES, Defaults, Method, embeddings_sent};
@@ -145,13 +145,9 @@ impl Fitted {
         Ok(dataset.mapped_as(&numbers)?)
     }
 
-    /// The same with probabilities that can be believed, where the settings ask for it.
-    pub fn calibrated(self, dataset: &Dataset, settings: &Settings) -> Result<Self> {
-        self.calibrated_by(|| Rows::of_nodes(dataset), settings)
-    }
-
-    /// As [`Fitted::calibrated`], by these rows: on one of several ranks, its own.
-    pub fn calibrated_by(mut self, rows: impl FnOnce() -> Result<Rows>, settings: &Settings) -> Result<Self> {
+    /// The same with probabilities that can be believed, where the settings ask for it, by these rows: on one of several
+    /// ranks, its own.
+    pub fn calibrated(mut self, rows: impl FnOnce() -> Result<Rows>, settings: &Settings) -> Result<Self> {
         self.predictor.temperature =
             calibration::temperature(&self.predictor, rows, settings, self.vault.part())?;
         Ok(self)
