@@ -193,6 +193,26 @@ pub fn asks_of_edges(settings: &Settings) -> Option<QueryKind> {
     outline(settings).queries().map(|(_, query)| query.kind).find(|kind| kind.reads_edges())
 }
 
+/// What of a run lies in several ranks, where it can train on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// Rows, and the edges into them.
+    Nodes,
+    /// The edges into some nodes alone: every rank has all rows, which are public, and fits the same models to them.
+    Edges,
+}
+
+/// What of a run with these settings lies in several ranks; nothing where it trains on one machine.
+pub(crate) fn spread(settings: &Settings) -> Option<Spread> {
+    let can = settings.method.can();
+    let is_sum = |(_, query): (usize, &QuerySpec)| query.kind == QueryKind::Aggregation;
+    let sums_alone = || settings.level == Level::Edge && outline(settings).queries().all(is_sum);
+    match can.ranks {
+        true => Some(Spread::Nodes),
+        false => (!can.mixes_rows && sums_alone()).then_some(Spread::Edges),
+    }
+}
+
 /// The number of noisy sums over the graph.
 #[doc(hidden)]
 pub fn aggregations(settings: &Settings) -> usize {

@@ -120,7 +120,7 @@ pub fn fit_in_memory(
 }
 
 /// Keeps what a run must not lose for as long as it runs, and leaves stages for other runs.
-pub(super) struct InMemoryRun<'s> {
+pub(crate) struct InMemoryRun<'s> {
     cache: Option<(&'s StageCache, StageKeys)>,
     begun: State,
     pub(super) aggregates: Vec<Buffer<f32>>,
@@ -150,7 +150,7 @@ fn noise(plan: &Plan) -> String {
 }
 
 impl<'s> InMemoryRun<'s> {
-    pub(super) fn alone() -> Self {
+    pub(crate) fn alone() -> Self {
         InMemoryRun {
             cache: None,
             begun: State::default(),

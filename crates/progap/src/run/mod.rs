@@ -35,6 +35,8 @@ pub use account::{Account, chargeable};
 pub use budget::check_budget;
 pub use folder::RunFile;
 use folder::RunFolder;
+#[cfg(test)]
+pub(crate) use memory::InMemoryRun;
 pub use memory::{Measured, StageCache, fit_in_memory};
 use pipeline::{World, fit, write_release};
 pub use ranked::{Ranked, resume_over};

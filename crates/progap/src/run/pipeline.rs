@@ -8,7 +8,7 @@ use super::{RunFile, RunFolder};
 use crate::cost::{Cost, Laps, Stopwatch};
 use crate::method::checkpoint::{CheckpointStore, State};
 use crate::method::trainer::{RunSpec, Trainer};
-use crate::method::{self, Fitted, Observer};
+use crate::method::{self, Fitted, Observer, Spread};
 use crate::plan::Plan;
 use crate::ranks::{RankData, Ranks};
 use crate::release::{self, Metrics};
@@ -28,9 +28,12 @@ pub(super) enum World<'w> {
 
 impl World<'_> {
     /// Rows to calibrate by.
-    fn rows(self) -> Result<Rows> {
+    fn rows(self, settings: &Settings) -> Result<Rows> {
         match self {
             World::Whole(dataset) => Rows::of_nodes(dataset),
+            World::Part(_, data) if method::spread(settings) == Some(Spread::Edges) => {
+                Rows::of_nodes(&data.dataset.clone().prepared(settings.preparation())?)
+            }
             World::Part(_, data) => data.rows(),
         }
     }
@@ -57,7 +60,7 @@ pub(super) fn fit(
     };
     laps.lap("preparation");
     let trainer = Trainer::new(vault, spec, state, store, observer)?;
-    let mut fitted = method::fit(trainer)?.calibrated(|| world.rows(), settings)?;
+    let mut fitted = method::fit(trainer)?.calibrated(|| world.rows(settings), settings)?;
     laps.lap_with(std::mem::take(&mut fitted.stages), "evaluation");
     Ok((fitted, laps))
 }

@@ -12,9 +12,9 @@ use super::pipeline::{World, fit, write_release};
 use super::training::account;
 use super::{RunFile, RunFolder, Training, charge_new, prepare_part};
 use crate::cost::{Cost, Stopwatch};
-use crate::method::Observer;
 use crate::method::checkpoint::State;
 use crate::method::trainer::RunSpec;
+use crate::method::{self, Observer, Spread};
 use crate::plan::Plan;
 use crate::ranks::{RankData, Ranks, Sent, SharedObserver, SharedStore, Traffic, look_at_edges};
 use crate::release::{self, Metrics, Statement};
@@ -126,9 +126,12 @@ fn refuse(dataset: &Dataset, settings: &Settings) -> Result<()> {
     let alone = |what: &'static str, remedies: &[Remedy]| {
         Err(remedies.iter().cloned().fold(Error::rank(what), Error::remedy))
     };
-    if !settings.method.can().ranks {
+    if method::spread(settings).is_none() {
         return Err(["progap-labels", "gap", "mlp"].into_iter().fold(
-            Error::rank(format!("the method {} runs on one machine", settings.method)),
+            Error::rank(format!(
+                "the method {} runs on one machine at level {}",
+                settings.method, settings.level
+            )),
             |error, name| error.remedy(Remedy::set("method", name)),
         ));
     }
@@ -264,6 +267,7 @@ fn train(
     let mut store = SharedStore {
         ranks: ranks.clone(),
         borders: data.borders.clone(),
+        is_whole: method::spread(&settings) == Some(Spread::Edges),
         first: first.as_mut().map(|folder| folder as _),
         folder: path.clone(),
     };
