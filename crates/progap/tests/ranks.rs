@@ -297,7 +297,8 @@ fn what_is_not_for_several_ranks_is_refused_in_words() {
         assert!(!folder.exists());
     };
     refused(&[("level", "none")], "the method progap-views runs on one machine at level none");
-    refused(&[("level", "node")], "the method progap-views runs on one machine at level node");
+    let node = [("method", "progap-views"), ("level", "node")];
+    refused(&node, "the method progap-views runs on one machine at level node");
     refused(&[("level", "edge"), ("direction", "both")], "another direction than in");
     refused(&[("method", "sage"), ("level", "none")], "the method sage runs on one machine");
     refused(&[("method", "progap-labels"), ("level", "edge"), ("direction", "out")], "turn the edges round");

@@ -145,8 +145,8 @@ impl Fitted {
         Ok(dataset.mapped_as(&numbers)?)
     }
 
-    /// The same with probabilities that can be believed, where the settings ask for it, by these rows: on one of several
-    /// ranks, its own.
+    /// The same with probabilities that can be believed, where the settings ask for it, by these rows: on one of
+    /// several ranks, its own.
     pub fn calibrated(mut self, rows: impl FnOnce() -> Result<Rows>, settings: &Settings) -> Result<Self> {
         self.predictor.temperature =
             calibration::temperature(&self.predictor, rows, settings, self.vault.part())?;

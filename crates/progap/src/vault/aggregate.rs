@@ -128,6 +128,7 @@ impl Private {
     /// The edges that a message goes along: those of the graph, or, for a message against them, each turned round.
     pub(super) fn along(&self, message: Message<'_>) -> Result<&Graph> {
         match message {
+            _ if self.held_edges().is_some() => Err(Error::internal("the edges lie in several ranks")),
             Message::Made { back: true, .. } => {
                 self.back.as_ref().ok_or(Error::internal("messages go along the edges only"))
             }
