@@ -62,11 +62,6 @@ impl<T: Pod> Buffer<T> {
         matches!(self.0, Storage::Mapped { .. })
     }
 
-    /// Whether the values lie with an owner.
-    pub fn is_lent(&self) -> bool {
-        matches!(self.0, Storage::Lent { .. })
-    }
-
     /// Bytes of memory that the values take, not counting pages of a mapped file and what others hold.
     pub fn held_bytes(&self) -> usize {
         match &self.0 {
@@ -165,7 +160,7 @@ mod tests {
         let place = holder.0.as_ptr();
         let all: Buffer<f32> = Buffer::lent(holder);
         assert_eq!((all.as_ptr(), &all[..]), (place, &[1.0, 2.0, 3.0, 4.0][..]));
-        assert!(all.is_lent() && !all.is_mapped() && all.held_bytes() == 0);
+        assert!(!all.is_mapped() && all.held_bytes() == 0);
         let part = all.part(1..4).part(1..2);
         assert_eq!((part.as_ptr(), &part[..]), (place.wrapping_add(2), &[3.0][..]));
         let copy = all.clone().into_vec();

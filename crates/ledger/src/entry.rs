@@ -57,11 +57,6 @@ impl Charge {
         Charge { noise_values, ..self }
     }
 
-    /// The same charge, with the run's event in other units.
-    pub fn with_events(self, converted: Vec<UnitEvent>) -> Self {
-        Charge { converted, ..self }
-    }
-
     /// The same charge, of a run whose noise comes from a seed or does not.
     pub fn with_seeded_noise(self, seeded: bool) -> Self {
         Charge { seeded, ..self }

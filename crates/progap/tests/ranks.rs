@@ -128,6 +128,14 @@ fn senders_keep_the_same_edges() {
     assert_same(&data(2000), &[&gap[..], &[("seed", "3"), ("epochs", "2")]].concat(), &[3]);
 }
 
+/// No method is named: the edges lie in the ranks, and every rank has all rows.
+#[test]
+fn the_default_method_at_edge_level() {
+    assert_same(&data(1500), &[("seed", "3")], &EVERY);
+    let settings = [("seed", "3"), ("epsilon", "4"), ("messages", "features")];
+    assert_same(&table(1200, false), &settings, &[1, 3]);
+}
+
 #[test]
 fn gap_and_mlp_at_all_levels() {
     let data = data(3000);
@@ -288,7 +296,10 @@ fn what_is_not_for_several_ranks_is_refused_in_words() {
         }
         assert!(!folder.exists());
     };
-    refused(&[("level", "edge")], "the method progap-views runs on one machine");
+    refused(&[("level", "none")], "the method progap-views runs on one machine at level none");
+    let node = [("method", "progap-views"), ("level", "node")];
+    refused(&node, "the method progap-views runs on one machine at level node");
+    refused(&[("level", "edge"), ("direction", "both")], "another direction than in");
     refused(&[("method", "sage"), ("level", "none")], "the method sage runs on one machine");
     refused(&[("method", "progap-labels"), ("level", "edge"), ("direction", "out")], "turn the edges round");
 }

@@ -14,6 +14,7 @@ pub mod ogbn;
 pub mod reddit;
 pub mod table;
 
+pub use npy::header_bytes;
 pub use progap_graph::encoding;
 
 use std::io::Read;

@@ -14,7 +14,8 @@ use crate::{Error, Place, Problem, Result, single};
 
 use self::header::{Header, read_header};
 pub(crate) use self::header::{Kind, MAX_TEXT_BYTES, behind_header};
-pub(crate) use self::write::{NpyValue, header_bytes};
+pub(crate) use self::write::NpyValue;
+pub use self::write::header_bytes;
 
 /// How many bytes are decoded at a time.
 const CHUNK: usize = 1 << 14;

@@ -483,8 +483,8 @@ mod tests {
                 assert_eq!(row, lines.len() as u64);
                 Ok(())
             }).unwrap();
-            let lines = text.split_terminator('\n');
-            let expected: Vec<&str> = lines.map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+            let whole = |line: &'_ str| line.strip_suffix('\r').unwrap_or(line).to_string();
+            let expected: Vec<String> = text.split_terminator('\n').map(whole).collect();
             prop_assert_eq!(lines, expected);
         }
     }

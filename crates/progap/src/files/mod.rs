@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use progap_formats::read::header_bytes;
 use progap_graph::{AtomicFile, Buffer, store};
 use progap_nn::Tensor;
 use safetensors::tensor::{Dtype, TensorView};
@@ -192,17 +193,9 @@ pub struct MatrixFile {
 
 impl MatrixFile {
     pub fn create(path: &Path, rows: usize, width: usize) -> Result<Self> {
-        let dictionary = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
-        let mut header = b"\x93NUMPY\x01\x00".to_vec();
-        // Magic, version, length and text together are a multiple of 64 bytes and end in a line end.
-        let length = (10 + dictionary.len() + 1).next_multiple_of(64) - 10;
-        header.extend_from_slice(&(length as u16).to_le_bytes());
-        header.extend_from_slice(dictionary.as_bytes());
-        header.resize(10 + length - 1, b' ');
-        header.push(b'\n');
         let (file, path, hasher) = (AtomicFile::create(path)?, path.to_path_buf(), blake3::Hasher::new());
         let mut matrix = MatrixFile { path, file, hasher, missing: rows * width };
-        matrix.write(&header)?;
+        matrix.write(&header(rows, width))?;
         Ok(matrix)
     }
 
@@ -227,27 +220,21 @@ impl MatrixFile {
     }
 }
 
+/// The header of a matrix.
+fn header(rows: usize, width: usize) -> Vec<u8> {
+    header_bytes("<f4", &[rows, width])
+}
+
 /// The matrix in a file that [`write_matrix`] wrote and that was read, of which the shape is known.
 pub fn parse_matrix(path: &Path, bytes: &Buffer<u8>, rows: usize, width: usize) -> Result<Buffer<f32>> {
     let wrong = |why: String| Error::file(path, format!("{why}; the file is damaged or was changed"));
-    let length = match bytes.first_chunk::<10>() {
-        Some([0x93, b'N', b'U', b'M', b'P', b'Y', 1, 0, low, high]) => {
-            u16::from_le_bytes([*low, *high]) as usize
-        }
-        _ => return Err(wrong("it is no NumPy matrix".into())),
-    };
-    let header = bytes.get(10..10 + length).ok_or_else(|| wrong("its header is cut short".into()))?;
-    let header = String::from_utf8_lossy(header).into_owned();
-    if !header.contains("'<f4'")
-        || !header.contains("False")
-        || !header.contains(&format!("({rows}, {width})"))
-    {
+    let header = header(rows, width);
+    if !bytes.starts_with(&header) {
         return Err(wrong(format!("it does not hold {rows} rows of {width} numbers of 32 bits")));
     }
-    let values = &bytes[10 + length..];
-    let expected = rows.saturating_mul(width).saturating_mul(4);
-    if values.len() != expected {
-        return Err(wrong(format!("it has {} bytes of values, not {expected}", values.len())));
+    let (values, expected) = (bytes.len() - header.len(), rows.saturating_mul(width).saturating_mul(4));
+    if values != expected {
+        return Err(wrong(format!("it has {values} bytes of values, not {expected}")));
     }
-    bytes.values_from(10 + length).ok_or_else(|| wrong("its values are cut short".into()))
+    bytes.values_from(header.len()).ok_or_else(|| wrong("its values are cut short".into()))
 }

@@ -68,7 +68,7 @@ impl MethodSpec {
 pub struct Capabilities {
     /// It uses edges, in some way.
     pub uses_edges: bool,
-    /// It trains on several ranks: it asks the vault for aggregates and gradients, and for nothing else.
+    /// Its rows can lie in several ranks: it asks the vault for aggregates and gradients, and for nothing else.
     pub ranks: bool,
     /// Nodes can receive along edges in both directions, as messages of their own.
     pub both_directions: bool,

@@ -26,7 +26,7 @@ mod views;
 
 use std::ops::ControlFlow;
 
-use progap_graph::{Dataset, NumberColumn, Scaled};
+use progap_graph::{NumberColumn, Scaled};
 
 pub(crate) use self::addressed::NoiseRatios;
 pub(crate) use self::contract::{CLASS_PROBABILITIES, Defaults, Method, embeddings_sent};
@@ -145,13 +145,9 @@ impl Fitted {
         Ok(dataset.mapped_as(&numbers)?)
     }
 
-    /// The same with probabilities that can be believed, where the settings ask for it.
-    pub fn calibrated(self, dataset: &Dataset, settings: &Settings) -> Result<Self> {
-        self.calibrated_by(|| Rows::of_nodes(dataset), settings)
-    }
-
-    /// As [`Fitted::calibrated`], by these rows: on one of several ranks, its own.
-    pub fn calibrated_by(mut self, rows: impl FnOnce() -> Result<Rows>, settings: &Settings) -> Result<Self> {
+    /// The same with probabilities that can be believed, where the settings ask for it, by these rows: on one of
+    /// several ranks, its own.
+    pub fn calibrated(mut self, rows: impl FnOnce() -> Result<Rows>, settings: &Settings) -> Result<Self> {
         self.predictor.temperature =
             calibration::temperature(&self.predictor, rows, settings, self.vault.part())?;
         Ok(self)
@@ -195,6 +191,26 @@ pub(crate) fn stages(settings: &Settings) -> usize {
 #[doc(hidden)]
 pub fn asks_of_edges(settings: &Settings) -> Option<QueryKind> {
     outline(settings).queries().map(|(_, query)| query.kind).find(|kind| kind.reads_edges())
+}
+
+/// What of a run lies in several ranks, where it can train on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// Rows, and the edges into them.
+    Nodes,
+    /// The edges into some nodes alone: every rank has all rows, which are public, and fits the same models to them.
+    Edges,
+}
+
+/// What of a run with these settings lies in several ranks; nothing where it trains on one machine.
+pub(crate) fn spread(settings: &Settings) -> Option<Spread> {
+    let can = settings.method.can();
+    let is_sum = |(_, query): (usize, &QuerySpec)| query.kind == QueryKind::Aggregation;
+    let sums_alone = || settings.level == Level::Edge && outline(settings).queries().all(is_sum);
+    match can.ranks {
+        true => Some(Spread::Nodes),
+        false => (!can.mixes_rows && sums_alone()).then_some(Spread::Edges),
+    }
 }
 
 /// The number of noisy sums over the graph.

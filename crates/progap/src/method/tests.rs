@@ -1,17 +1,18 @@
 //! The example of a method through the whole product, and fits that leave their program.
 
 use progap_graph::synth::SocialNetwork;
-use progap_graph::{Buffer, Dataset, Graph, Ratios};
-use progap_privacy::noise::{Randomness, RunKey};
+use progap_graph::{Dataset, Ratios};
+use progap_privacy::noise::Randomness;
 
-use super::checkpoint::{CheckpointStore, State};
+use super::checkpoint::State;
 use super::objective::RowObjective;
 use super::trainer::{RunSpec, Trainer};
 use super::{MethodKind, program};
+use crate::Result;
 use crate::plan::Plan;
+use crate::run::{self, InMemoryRun};
 use crate::settings::{Level, Settings};
 use crate::vault::{Aggregate, Aggregates, Message, Vault};
-use crate::{Error, Result, run};
 
 fn data() -> Dataset {
     let network = SocialNetwork::new(600).edges(12_000).classes(3).seed(4).generate().expect("a network");
@@ -42,52 +43,13 @@ fn the_example_is_trained_released_and_verified_as_any_method() {
     assert!(drowned < open - 0.05, "all noise, no gain: {drowned}");
 }
 
-/// Forgets everything.
-struct Nowhere;
-
-impl CheckpointStore for Nowhere {
-    fn keep_aggregate(
-        &mut self,
-        _: usize,
-        values: Vec<f32>,
-        _: usize,
-        _: Option<&RunKey>,
-    ) -> Result<Buffer<f32>> {
-        Ok(values.into())
-    }
-
-    fn kept_aggregate(&mut self, _: usize, _: usize) -> Result<Option<Buffer<f32>>> {
-        Ok(None)
-    }
-
-    fn keep_graph(&mut self, _: &Graph, _: Option<&RunKey>) -> Result<()> {
-        Ok(())
-    }
-
-    fn kept_graph(&mut self) -> Result<Option<Graph>> {
-        Ok(None)
-    }
-
-    fn save(&mut self, _: &State, _: Option<&RunKey>) -> Result<()> {
-        Ok(())
-    }
-
-    fn save_if_due(&mut self, _: &State, _: Option<&RunKey>, _: bool) -> Result<()> {
-        Ok(())
-    }
-
-    fn interrupted(&self) -> Error {
-        Error::internal("nothing was kept")
-    }
-}
-
 /// What a fit does with a trainer, and how many queries left the vault before it was refused.
 fn refused(fit: impl FnOnce(&mut Trainer<'_>) -> Result<()>) -> u64 {
     let (dataset, settings) = (data(), settings(Level::Edge));
     let plan: Plan = run::prepare(&dataset, &settings.checked().expect("settings")).expect("a plan");
     let vault = Vault::open(dataset, &settings, plan.clone(), Randomness::from_seed(3)).expect("a vault");
     let spec = RunSpec { settings: &settings, plan: &plan, seed: 3 };
-    let (mut store, mut watch) = (Nowhere, ());
+    let (mut store, mut watch) = (InMemoryRun::alone(), ());
     let mut trainer = Trainer::new(vault, spec, State::default(), &mut store, &mut watch).expect("a trainer");
     let error = fit(&mut trainer).expect_err("refused").to_string();
     assert!(error.contains("something else than its program says"), "{error}");

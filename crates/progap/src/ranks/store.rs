@@ -1,4 +1,5 @@
-//! A run's files under several ranks: the first rank keeps them, and every rank has its own rows of what is kept.
+//! A run's files under several ranks: the first rank keeps them, and every rank has its own rows of what is kept, or
+//! all.
 
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
@@ -31,6 +32,8 @@ pub(crate) trait PieceStore: CheckpointStore {
 pub(crate) struct SharedStore<'s> {
     pub ranks: Ranks,
     pub borders: Vec<usize>,
+    /// Whether every rank has all rows of what is kept, and not its own alone.
+    pub is_whole: bool,
     /// The files, on the first rank.
     pub first: Option<&'s mut dyn PieceStore>,
     pub folder: PathBuf,
@@ -65,6 +68,13 @@ impl CheckpointStore for SharedStore<'_> {
     ) -> Result<Buffer<f32>> {
         let mut pieces = self.pieces(width);
         match self.first.take() {
+            first if self.is_whole => {
+                self.first = first;
+                if let Some(first) = &mut self.first {
+                    let mut all = Some(values.clone());
+                    first.keep_pieces(number, width, key, &mut || Ok(all.take()))?;
+                }
+            }
             Some(first) => {
                 let next = &mut || match pieces.next() {
                     Some((rank, range)) => self.piece(&values, rank, range).map(Some),
@@ -95,6 +105,7 @@ impl CheckpointStore for SharedStore<'_> {
             return Ok(None);
         }
         let of = |rank: usize| match &kept {
+            Some(values) if self.is_whole => bytemuck::cast_slice(values).to_vec(),
             Some(values) => {
                 bytemuck::cast_slice(&values[self.borders[rank] * width..self.borders[rank + 1] * width])
                     .to_vec()

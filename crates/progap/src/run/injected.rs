@@ -11,11 +11,12 @@ use progap_privacy::noise::{Randomness, Reproducible, RunKey};
 use serde_json::Value;
 
 use super::folder::{RunFile, RunFolder};
-use super::{metrics, prepare, write_release};
-use crate::cost::{Laps, Stopwatch};
+use super::pipeline::{World, fit, write_release};
+use super::prepare;
+use crate::cost::Stopwatch;
 use crate::method;
 use crate::method::checkpoint::{CheckpointStore, State};
-use crate::method::trainer::{RunSpec, Trainer};
+use crate::method::trainer::RunSpec;
 use crate::plan::Plan;
 use crate::release::{self, Release};
 use crate::settings::{Level, Messages, MethodKind, Settings};
@@ -97,23 +98,12 @@ fn train_given(
         None,
     )?;
     let stopwatch = Stopwatch::start(false);
-    let vault = Vault::open(dataset.clone(), settings, plan.clone(), randomness(settings))?;
-    let seed = folder.run.model_seed;
+    let spec = RunSpec { settings, plan: &plan, seed: folder.run.model_seed };
     let mut store = Injected { folder: &mut folder, answers };
-    let mut watch = ();
-    let trainer = Trainer::new(
-        vault,
-        RunSpec { settings, plan: &plan, seed },
-        State::default(),
-        &mut store,
-        &mut watch,
-    )?;
-    let mut fitted = method::fit(trainer)?.calibrated(dataset, settings)?;
+    let at = (State::default(), &mut store as _);
+    let (mut fitted, laps) = fit(World::Whole(dataset), spec, None, at, &mut ())?;
     meddle(&mut fitted.vault);
-    let metrics = metrics(&fitted, settings);
-    write_release(&folder, &dataset.clone().into(), &plan, &fitted, &metrics)?;
-    stopwatch.stop(Laps::start()).write(&folder.path)?;
-    folder.finish()?;
+    write_release(&folder, &dataset.clone().into(), &plan, &fitted, (stopwatch, laps))?;
     Release::open(&folder.path)
 }
 

@@ -10,18 +10,18 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use progap_graph::{Buffer, Dataset, Graph, Part};
-use progap_privacy::noise::{AnySource, Randomness, RunKey};
+use progap_privacy::noise::RunKey;
 use serde_json::Value;
 
-use super::{metrics, prepare_by, random_bytes};
+use super::pipeline::{World, fit, metrics};
+use super::{prepare_by, random_bytes};
 use crate::assessment::Scores;
+use crate::method::Observer;
 use crate::method::checkpoint::{CheckpointStore, State};
-use crate::method::trainer::{RunSpec, Trainer};
-use crate::method::{self, Observer};
+use crate::method::trainer::RunSpec;
 use crate::plan::{Calibrations, Plan};
 use crate::release::{self, Metrics};
 use crate::settings::{Draft, Level, PublicFacts, Settings};
-use crate::vault::Vault;
 use crate::{Error, Result};
 
 /// The settings that change a stage of ProGAP through the noise alone.
@@ -103,33 +103,14 @@ pub fn fit_in_memory(
     let dataset = &dataset.clone().prepared(settings.preparation())?;
     let plan =
         prepare_by(dataset, settings, |settings, sizes| Plan::remembered(&cache.noise, settings, sizes))?;
-    let spec = |seed| RunSpec { settings, plan: &plan, seed };
-    match settings.seed {
-        Some(seed) => {
-            let store = InMemoryRun::new(cache, fingerprint, settings, &plan);
-            fit(dataset, spec(seed), store, Randomness::from_seed(seed).erase(), observer)
-        }
-        None => {
-            let key = RunKey::from_os()?;
-            // Initial values show in a model: they have a seed of their own, not one that tells of the key.
-            let spec = spec(u64::from_le_bytes(random_bytes()?));
-            fit(dataset, spec, InMemoryRun::alone(), Randomness::from_key(key).erase(), observer)
-        }
-    }
-}
-
-fn fit(
-    dataset: &Dataset,
-    spec: RunSpec<'_>,
-    mut store: InMemoryRun<'_>,
-    randomness: Randomness<AnySource>,
-    observer: &mut dyn Observer,
-) -> Result<Measured> {
-    let settings = spec.settings;
-    let vault = Vault::open(dataset.clone(), settings, spec.plan.clone(), randomness)?;
+    let (seed, key, mut store) = match settings.seed {
+        Some(seed) => (seed, None, InMemoryRun::new(cache, fingerprint, settings, &plan)),
+        // Initial values show in a model: they have a seed of their own, not one that tells of the key.
+        None => (u64::from_le_bytes(random_bytes()?), Some(RunKey::from_os()?), InMemoryRun::alone()),
+    };
+    let spec = RunSpec { settings, plan: &plan, seed };
     let state = std::mem::take(&mut store.begun);
-    let trainer = Trainer::new(vault, spec, state, &mut store, observer)?;
-    let fitted = method::fit(trainer)?.calibrated(dataset, settings)?;
+    let (fitted, _) = fit(World::Whole(dataset), spec, key, (state, &mut store), observer)?;
     let dataset = &fitted.scaled(dataset.clone().into())?.held()?;
     let found = release::compared(&fitted.predictor, dataset, dataset, Part::Test)?;
     Ok(Measured {
@@ -139,7 +120,7 @@ fn fit(
 }
 
 /// Keeps what a run must not lose for as long as it runs, and leaves stages for other runs.
-pub(super) struct InMemoryRun<'s> {
+pub(crate) struct InMemoryRun<'s> {
     cache: Option<(&'s StageCache, StageKeys)>,
     begun: State,
     pub(super) aggregates: Vec<Buffer<f32>>,
@@ -169,7 +150,7 @@ fn noise(plan: &Plan) -> String {
 }
 
 impl<'s> InMemoryRun<'s> {
-    pub(super) fn alone() -> Self {
+    pub(crate) fn alone() -> Self {
         InMemoryRun {
             cache: None,
             begun: State::default(),

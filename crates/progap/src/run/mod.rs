@@ -20,6 +20,7 @@ mod folder;
 #[cfg(test)]
 mod injected;
 mod memory;
+mod pipeline;
 mod progress;
 mod ranked;
 mod state;
@@ -28,29 +29,31 @@ mod training;
 use std::path::Path;
 
 use progap_graph::{Dataset, Features, InferenceKind, InferredSchema, Part, Scaled, Split};
-use progap_privacy::noise::{AnySource, Randomness};
 
 pub use account::{Account, chargeable};
 #[cfg(feature = "ledger")]
 pub use budget::check_budget;
 pub use folder::RunFile;
 use folder::RunFolder;
+#[cfg(test)]
+pub(crate) use memory::InMemoryRun;
 pub use memory::{Measured, StageCache, fit_in_memory};
+use pipeline::{World, fit, write_release};
 pub use ranked::{Ranked, resume_over};
 pub use training::{Trained, Training};
 
-use crate::cost::{Laps, Stopwatch};
+use crate::cost::Stopwatch;
 #[cfg(feature = "ledger")]
 use crate::ledger::{Charge, Ledger};
-use crate::method::trainer::{RunSpec, Trainer};
-use crate::method::{self, Fitted, Observer};
+use crate::method::trainer::RunSpec;
+use crate::method::{self, Observer};
 use crate::order::Arranged;
 use crate::plan::{Plan, PublicFacts};
 use crate::ranks::RankData;
-use crate::release::{self, Metrics, Release};
+use crate::release::{self, Release};
 use crate::rows::LARGEST_FEATURE;
-use crate::settings::{Level, Settings, ValidSettings};
-use crate::vault::{Vault, check_column_noise, weightless};
+use crate::settings::{Level, ValidSettings};
+use crate::vault::{check_column_noise, weightless};
 use crate::{Error, ErrorKind, Remedy, Result, delta};
 
 /// Classes beyond which messages with a number for each would be mostly noise, and take much memory.
@@ -265,82 +268,19 @@ fn run_in_pool(
     plan: Plan,
     observer: &mut dyn Observer,
 ) -> Result<Release> {
-    let randomness = match (folder.run.settings.seed, folder.take_key()) {
-        (Some(seed), None) => Randomness::from_seed(seed).erase(),
-        (None, Some(key)) => Randomness::from_key(key).erase(),
-        _ => return Err(Error::internal("a run has a seed or a key, and never both")),
-    };
-    rayon::scope(|_| run_with(dataset, folder, plan, randomness, observer))
-}
-
-fn run_with(
-    dataset: Dataset,
-    mut folder: RunFolder,
-    plan: Plan,
-    randomness: Randomness<AnySource>,
-    observer: &mut dyn Observer,
-) -> Result<Release> {
-    let settings = folder.run.settings.clone();
-    let (stopwatch, mut laps) = (Stopwatch::start(folder.is_resumed()), Laps::start());
-    let shape = (dataset.features().columns(), dataset.classes());
-    let state = folder.state(shape)?;
-    let vault = Vault::open(dataset.clone(), &settings, plan.clone(), randomness)?;
-    laps.lap("preparation");
-    let seed = folder.run.model_seed;
-    let trainer = Trainer::new(
-        vault,
-        RunSpec { settings: &settings, plan: &plan, seed },
-        state,
-        &mut folder,
-        observer,
-    )?;
-    let mut fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
-    let dataset = fitted.scaled(dataset.into())?;
-    laps.lap_with(std::mem::take(&mut fitted.stages), "evaluation");
-    let metrics = metrics(&fitted, &settings);
-    write_release(&folder, &dataset, &plan, &fitted, &metrics)?;
-    laps.lap("writing");
-    stopwatch.stop(laps).write(&folder.path)?;
-    folder.finish()?;
-    // The release has its own aggregates and rows: they are not held twice, nor is the data set beside them.
-    drop((fitted, dataset));
-    progap_graph::store::release_pages();
-    Release::open(&folder.path)
-}
-
-/// Writes the release beside the aggregates that lie in the folder of its run.
-fn write_release(
-    folder: &RunFolder,
-    dataset: &Scaled,
-    plan: &Plan,
-    fitted: &Fitted,
-    metrics: &Metrics,
-) -> Result<()> {
-    let RunFile { dataset: name, settings, source, .. } = &folder.run;
-    let content = release::Content {
-        config: release::Config::published(name, settings, source.clone()),
-        dataset,
-        statement: &release::stated(settings, plan, fitted, dataset.rest())?,
-        metrics,
-        predictor: &fitted.predictor,
-    };
-    release::write(&folder.path, &content)
-}
-
-fn metrics(fitted: &Fitted, settings: &Settings) -> Metrics {
-    Metrics {
-        test_accuracy: fitted.accuracies.test,
-        val_accuracy: fitted.accuracies.val,
-        train_accuracy: fitted.accuracies.train,
-        unprotected: settings.level == Level::Node,
-        features_only_accuracy: fitted
-            .stage_accuracies
-            .first()
-            .copied()
-            .filter(|accuracy| !settings.method.can().mixes_rows && accuracy.is_finite()),
-        stage_test_accuracies: fitted.stage_accuracies.clone(),
-        history: fitted.history.clone(),
-    }
+    rayon::scope(|_| {
+        let settings = folder.run.settings.clone();
+        let (stopwatch, key) = (Stopwatch::start(folder.is_resumed()), folder.take_key());
+        let state = folder.state((dataset.features().columns(), dataset.classes()))?;
+        let spec = RunSpec { settings: &settings, plan: &plan, seed: folder.run.model_seed };
+        let (fitted, laps) = fit(World::Whole(&dataset), spec, key, (state, &mut folder), observer)?;
+        let dataset = fitted.scaled(dataset.into())?;
+        write_release(&folder, &dataset, &plan, &fitted, (stopwatch, laps))?;
+        // The release has its own aggregates and rows: they are not held twice, nor is the data set beside them.
+        drop((fitted, dataset));
+        progap_graph::store::release_pages();
+        Release::open(&folder.path)
+    })
 }
 
 /// Bytes of the operating system's, for what is not secret; never part of a run's key.

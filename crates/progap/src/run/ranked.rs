@@ -4,21 +4,21 @@ use std::path::{Path, PathBuf};
 
 use progap_graph::order::of_ids;
 use progap_graph::{Dataset, part};
-use progap_privacy::noise::{AnySource, Randomness, RunKey};
+use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
-use super::{RunFile, RunFolder, Training, charge_new, metrics, prepare_part, write_release};
-use crate::cost::{Cost, Laps, Stopwatch};
-use crate::ledger::Warning;
+use super::pipeline::{World, fit, write_release};
+use super::training::account;
+use super::{RunFile, RunFolder, Training, charge_new, prepare_part};
+use crate::cost::{Cost, Stopwatch};
 use crate::method::checkpoint::State;
-use crate::method::trainer::{RunSpec, Trainer};
-use crate::method::{self, Observer};
+use crate::method::trainer::RunSpec;
+use crate::method::{self, Observer, Spread};
 use crate::plan::Plan;
 use crate::ranks::{RankData, Ranks, Sent, SharedObserver, SharedStore, Traffic, look_at_edges};
 use crate::release::{self, Metrics, Statement};
 use crate::settings::{Direction, Order, PublicFacts, Settings};
-use crate::vault::Vault;
 use crate::{Error, Remedy, Result, memory, order};
 
 /// The result of a run on several ranks, as the first rank knows it.
@@ -74,17 +74,8 @@ impl Training<'_> {
         if !ranks.is_first() {
             return go_on(ranks, data, None, plan, observer);
         }
-        let account = match (self.account, &self.ledger) {
-            (None, Some(path)) => {
-                let found = super::Account::find(dataset, &settings, path, self.ledger_name.as_deref())?;
-                found.1.iter().for_each(|warning: &Warning| observer.warning(warning));
-                Some(found.0)
-            }
-            (account, _) => account,
-        };
-        if account.is_some() {
-            super::chargeable(&settings)?;
-        }
+        let budget = (self.account, self.ledger);
+        let account = account(dataset, &settings, budget, self.ledger_name.as_deref(), observer)?;
         let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
         let run = RunFile::new(&data.scaled, &settings, account.as_ref(), self.source, key.as_ref())?;
         let run = RunFolder::create(folder, run, key, None)?;
@@ -135,9 +126,12 @@ fn refuse(dataset: &Dataset, settings: &Settings) -> Result<()> {
     let alone = |what: &'static str, remedies: &[Remedy]| {
         Err(remedies.iter().cloned().fold(Error::rank(what), Error::remedy))
     };
-    if !settings.method.can().ranks {
+    if method::spread(settings).is_none() {
         return Err(["progap-labels", "gap", "mlp"].into_iter().fold(
-            Error::rank(format!("the method {} runs on one machine", settings.method)),
+            Error::rank(format!(
+                "the method {} runs on one machine at level {}",
+                settings.method, settings.level
+            )),
             |error, name| error.remedy(Remedy::set("method", name)),
         ));
     }
@@ -236,22 +230,17 @@ fn go_on(
     let mut bytes = ranks.broadcast(Sent::Agreement, bytes)?;
     let init: RunInit = serde_json::from_slice(&bytes).map_err(|error| wrong(&error))?;
     bytes.zeroize();
-    let randomness = randomness(&init)?;
-    rayon::scope(|_| train(ranks, &data, (first, init), (plan, randomness), observer))
+    let key = key(&init)?;
+    rayon::scope(|_| train(ranks, &data, (first, init), (plan, key), observer))
 }
 
-fn randomness(init: &RunInit) -> Result<Randomness<AnySource>> {
-    match (init.run.settings.seed, &init.key) {
-        (Some(seed), None) => Ok(Randomness::from_seed(seed).erase()),
-        (None, Some(key)) => {
-            let mut bytes: [u8; RunKey::BYTES] =
-                key[..].try_into().map_err(|_| Error::rank("the run's key is cut short"))?;
-            let key = RunKey::from_bytes(&bytes);
-            bytes.zeroize();
-            Ok(Randomness::from_key(key).erase())
-        }
-        _ => Err(Error::internal("a run has a seed or a key, and never both")),
-    }
+fn key(init: &RunInit) -> Result<Option<RunKey>> {
+    let Some(key) = &init.key else { return Ok(None) };
+    let mut bytes: [u8; RunKey::BYTES] =
+        key[..].try_into().map_err(|_| Error::rank("the run's key is cut short"))?;
+    let key = RunKey::from_bytes(&bytes);
+    bytes.zeroize();
+    Ok(Some(key))
 }
 
 impl Drop for RunInit {
@@ -264,29 +253,27 @@ fn train(
     ranks: &Ranks,
     data: &RankData,
     (mut first, init): (Option<RunFolder>, RunInit),
-    (plan, randomness): (Plan, Randomness<AnySource>),
+    (plan, key): (Plan, Option<RunKey>),
     observer: &mut dyn Observer,
 ) -> Result<Option<Ranked>> {
     let settings = init.run.settings.clone();
-    let (stopwatch, mut laps) = (Stopwatch::start(init.resumed), Laps::start());
+    let stopwatch = Stopwatch::start(init.resumed);
     let path = first.as_ref().map_or_else(PathBuf::new, |folder| folder.path.clone());
     let state = match &init.state {
         Some(bytes) => init.run.state(&path, bytes)?,
         None => State::default(),
     };
-    let vault = Vault::over(ranks, data, &settings, plan.clone(), randomness)?;
-    laps.lap("preparation");
     let spec = RunSpec { settings: &settings, plan: &plan, seed: init.run.model_seed };
     let mut store = SharedStore {
         ranks: ranks.clone(),
         borders: data.borders.clone(),
+        is_whole: method::spread(&settings) == Some(Spread::Edges),
         first: first.as_mut().map(|folder| folder as _),
         folder: path.clone(),
     };
     let mut observer = SharedObserver { ranks: ranks.clone(), first: observer };
-    let trainer = Trainer::new(vault, spec, state, &mut store, &mut observer)?;
-    let mut fitted = method::fit(trainer)?.calibrated_by(|| data.rows(), &settings)?;
-    laps.lap_with(std::mem::take(&mut fitted.stages), "evaluation");
+    let world = World::Part(ranks, data);
+    let (fitted, laps) = fit(world, spec, key, (state, &mut store), &mut observer)?;
     drop(store);
     let sent = ranks.numbers(Sent::Agreement, &ranks.sent().to_numbers())?;
     let peaks = ranks.numbers(Sent::Agreement, &[crate::cost::peak_memory()])?;
@@ -295,13 +282,8 @@ fn train(
         ranks.broadcast(Sent::Agreement, None)?;
         return Ok(None);
     };
-    let (metrics, dataset) = (metrics(&fitted, &settings), fitted.scaled(data.scaled.clone())?);
-    let statement = release::stated(&settings, &plan, &fitted, dataset.rest())?;
-    write_release(&folder, &dataset, &plan, &fitted, &metrics)?;
-    laps.lap("writing");
-    let cost = stopwatch.stop(laps);
-    cost.write(&folder.path)?;
-    folder.finish()?;
+    let dataset = fitted.scaled(data.scaled.clone())?;
+    let (statement, metrics, cost) = write_release(&folder, &dataset, &plan, &fitted, (stopwatch, laps))?;
     ranks.broadcast(Sent::Agreement, None)?;
     Ok(Some(Ranked {
         folder: path,

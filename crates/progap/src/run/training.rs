@@ -3,23 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use progap_graph::{AtomicFolder, Buffer, Dataset, DatasetParts, Graph, Part};
-use progap_privacy::noise::{Randomness, RunKey};
+use progap_privacy::noise::RunKey;
 use serde_json::Value;
 
 use super::memory::InMemoryRun;
-use super::{Account, RunFile, RunFolder, charge_new, charge_run, chargeable, metrics, prepare, run_in_pool};
+use super::pipeline::{World, fit, metrics};
+use super::{Account, RunFile, RunFolder, charge_new, charge_run, chargeable, prepare, run_in_pool};
 use crate::assessment::Assessment;
 use crate::files;
-use crate::ledger::Warning;
+use crate::method::Observer;
 use crate::method::checkpoint::State;
-use crate::method::trainer::{RunSpec, Trainer};
-use crate::method::{self, Observer};
+use crate::method::trainer::RunSpec;
 use crate::order::{self, Arranged, OwnersOrder};
 use crate::plan::Plan;
 use crate::predictor::{Predictor, aggregate_name};
 use crate::release::{self, Config, Guarantee, Metrics, Predictions, Release, Statement};
 use crate::settings::{Order, PublicFacts, Request, Settings, ValidSettings};
-use crate::vault::Vault;
 use crate::{Error, Remedy, Result};
 
 /// A run that is about to be made: see [`train`](crate::train).
@@ -109,27 +108,15 @@ impl<'t> Training<'t> {
             })?;
         let Arranged { dataset, order, numbers } = arranged;
         charge_run(&run, &plan)?;
-        let randomness = match (settings.seed, key) {
-            (Some(seed), _) => Randomness::from_seed(seed).erase(),
-            (None, Some(key)) => Randomness::from_key(key).erase(),
-            (None, None) => return Err(Error::internal("a run has a seed or a key")),
-        };
         // As a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and
         // wait.
         rayon::scope(|_| {
-            let vault = Vault::open(dataset.clone(), &settings, plan.clone(), randomness)?;
             // As in a folder.
             let mut memory = InMemoryRun::alone();
             memory.watches_training = false;
-            let (seed, state) = (run.model_seed, State::default());
-            let trainer = Trainer::new(
-                vault,
-                RunSpec { settings: &settings, plan: &plan, seed },
-                state,
-                &mut memory,
-                observer,
-            )?;
-            let fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
+            let spec = RunSpec { settings: &settings, plan: &plan, seed: run.model_seed };
+            let at = (State::default(), &mut memory as _);
+            let (fitted, _) = fit(World::Whole(&dataset), spec, key, at, observer)?;
             let dataset = fitted.scaled(dataset.into())?.held()?;
             let metrics = metrics(&fitted, &settings);
             let statement = release::stated(&settings, &plan, &fitted, &dataset)?;
@@ -170,18 +157,8 @@ impl<'t> Training<'t> {
             Some(observer) => observer,
             None => nobody,
         };
-        let account = match (self.account, &self.ledger) {
-            (Some(account), _) => Some(account),
-            (None, None) => None,
-            (None, Some(path)) => {
-                let found = Account::find(dataset, &settings, path, self.ledger_name.as_deref())?;
-                found.1.iter().for_each(|warning: &Warning| observer.warning(warning));
-                Some(found.0)
-            }
-        };
-        if account.is_some() {
-            chargeable(&settings)?;
-        }
+        let account =
+            account(dataset, &settings, (self.account, self.ledger), self.ledger_name.as_deref(), observer)?;
         let mut arranged = Arranged::new(dataset, &settings)?;
         arranged.dataset = arranged.dataset.prepared(settings.preparation())?;
         let dataset = &arranged.dataset;
@@ -192,6 +169,23 @@ impl<'t> Training<'t> {
             RunFile::new(&dataset.clone().into(), &settings, account.as_ref(), self.source, key.as_ref())?;
         Ok(PreparedRun { arranged, settings, plan, key, run, observer })
     }
+}
+
+/// The budget that a run is charged to: the one that is named, else the one that is found in the ledger.
+pub(super) fn account(
+    dataset: &Dataset,
+    settings: &Settings,
+    (account, ledger): (Option<Account>, Option<PathBuf>),
+    name: Option<&str>,
+    observer: &mut dyn Observer,
+) -> Result<Option<Account>> {
+    if account.is_some() {
+        chargeable(settings)?;
+    }
+    let Some(path) = ledger.filter(|_| account.is_none()) else { return Ok(account) };
+    let (found, warning) = Account::find(dataset, settings, &path, name)?;
+    warning.iter().for_each(|warning| observer.warning(warning));
+    Ok(Some(found))
 }
 
 /// A run before its first question.

@@ -68,7 +68,7 @@ impl VaultQuery for Aggregation<'_> {
             return Ok(sums);
         };
         let query = noise.query(label)?;
-        let most = match private.part() {
+        let most = match private.held_edges() {
             None => private.along(*message)?.max_in_degree(),
             Some(part) => part.max_in_degree,
         };
@@ -109,13 +109,18 @@ impl Noise {
         N: NoisySum + Into<i64> + TryFrom<i64> + Send + Sync,
     {
         let (table, threads) = (self.table(sigma, scale)?, rayon::current_num_threads());
-        let noisy = match &private.part {
+        let noisy = match private.held_edges() {
             None => table.release_owned(sums, scale, query, threads),
             Some(part) => table.release_held((sums, &part.held(width)), scale, query, threads, |bytes| {
                 part.ranks.all_gather(Sent::Noise, bytes)
             })?,
         };
-        Ok(noisy.into_parts().0)
+        let noisy = noisy.into_parts().0;
+        // What left may be known to all.
+        match &private.edges {
+            None => Ok(noisy),
+            Some(part) => part.gather(&noisy),
+        }
     }
 }
 
@@ -123,6 +128,7 @@ impl Private {
     /// The edges that a message goes along: those of the graph, or, for a message against them, each turned round.
     pub(super) fn along(&self, message: Message<'_>) -> Result<&Graph> {
         match message {
+            _ if self.held_edges().is_some() => Err(Error::internal("the edges lie in several ranks")),
             Message::Made { back: true, .. } => {
                 self.back.as_ref().ok_or(Error::internal("messages go along the edges only"))
             }
@@ -147,7 +153,7 @@ impl Private {
         own: &[T],
         sums: &mut [N],
     ) -> Result<()> {
-        match &self.part {
+        match self.held_edges() {
             None => weighted::wide_sum(self.along(message)?, width, own, sums)?,
             Some(part) => part.graph.sum(width, &part.messages(own, width)?, sums)?,
         }
@@ -166,7 +172,7 @@ impl Private {
         T: MessageInt + Pod + Send + Sync,
         N: WeightedSum<T>,
     {
-        let nodes = self.rows.labels.len();
+        let nodes = self.speakers().len();
         let mut integers = vec![T::default(); nodes * width];
         let scale = self.integers((message, aggregates), width, scale, |block, rounded| {
             integers[block.start * width..block.end * width].copy_from_slice(rounded);
@@ -177,7 +183,7 @@ impl Private {
         Ok((sums, scale))
     }
 
-    /// Rounds what nodes say, block by block, and hands each to `put` with its nodes.
+    /// Rounds what nodes say, block by block, and hands each to `put` with its place among those that speak here.
     pub(super) fn integers<T: MessageInt + Send + Sync>(
         &self,
         (message, aggregates): (Message<'_>, &Aggregates),
@@ -186,15 +192,16 @@ impl Private {
         mut put: impl FnMut(Range<usize>, &[T]),
     ) -> Result<NonZeroU32> {
         let quantiser = Quantiser::<T>::new(scale)?;
-        // Where nodes lie in several ranks, those of this one.
-        for block in blocks(self.rows.labels.len()) {
+        let speakers = self.speakers();
+        for block in blocks(speakers.len()) {
+            let nodes = speakers.start + block.start..speakers.start + block.end;
             // Where edges are what is private, degrees are not looked at.
             let degree = |node: usize| self.out_degrees.get(node).copied().unwrap_or(0);
-            let budgets: Vec<_> = block
+            let budgets: Vec<_> = nodes
                 .clone()
                 .map(|node| quantiser.budget(self.bound, degree(node)))
                 .collect::<std::result::Result<_, _>>()?;
-            let messages = self.rows.messages_of(block.clone(), message, aggregates)?;
+            let messages = self.rows.messages_of(nodes, message, aggregates)?;
             let mut rounded = vec![T::default(); messages.len()];
             quantiser.rows(&messages, width, &budgets, &mut rounded)?;
             put(block, &rounded);

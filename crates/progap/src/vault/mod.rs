@@ -95,6 +95,7 @@ pub(crate) use subgraph::{SUBGRAPH_GRADIENT, subgraph_sum};
 pub use votes::Votes;
 pub(crate) use votes::{VOTES, vote_count, vote_sensitivity};
 
+use crate::method::{self, Spread};
 use crate::plan::Plan;
 use crate::query::{Queries, Query};
 use crate::ranks::{RankData, Ranks};
@@ -176,8 +177,8 @@ impl Vault {
         Ok(Vault::with(private, plan, randomness))
     }
 
-    /// As [`Vault::open`], for one of several ranks: it locks up the rows of its own nodes and the edges into them, and
-    /// looks at no others. All ranks have the same randomness, and ask the same queries in the same order.
+    /// As [`Vault::open`], for one of several ranks: it locks up the rows of its own nodes, or all rows, and the edges
+    /// into its own nodes, and looks at no others. All ranks have the same randomness, and ask the same queries in the same order.
     pub(crate) fn over(
         ranks: &Ranks,
         data: &RankData,
@@ -185,7 +186,10 @@ impl Vault {
         plan: Plan,
         mut randomness: Randomness<AnySource>,
     ) -> Result<Self> {
-        let private = Private::over(ranks, data, settings, &mut randomness)?;
+        let private = match method::spread(settings) {
+            Some(Spread::Edges) => Private::with_edges_over(ranks, data, settings, &mut randomness)?,
+            _ => Private::over(ranks, data, settings, &mut randomness)?,
+        };
         Ok(Vault::with(private, plan, randomness))
     }
 

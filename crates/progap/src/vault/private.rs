@@ -1,5 +1,7 @@
 //! What is locked up, and what of it is public.
 
+use std::ops::Range;
+
 use progap_graph::{Dataset, DatasetParts, Graph, NumberColumn, Part};
 use progap_privacy::noise::{AnySource, Randomness, SenderBound};
 
@@ -29,6 +31,9 @@ pub struct Private {
     /// Where nodes lie in several ranks, the part of this one; then the graph above has no edges, and rows are those of
     /// its own nodes.
     pub(super) part: Option<Partition>,
+    /// Where edges alone lie in several ranks, those into some nodes; then the graph above has no edges, and every rank
+    /// has all rows.
+    pub(super) edges: Option<Partition>,
 }
 
 impl Private {
@@ -85,6 +90,7 @@ impl Private {
             unbounded_numeric_columns,
             train,
             part: None,
+            edges: None,
         })
     }
 
@@ -119,7 +125,34 @@ impl Private {
             unbounded_numeric_columns: data.unbounded_numeric_columns().cloned().collect(),
             train: part.train.clone(),
             part: Some(part),
+            edges: None,
         })
+    }
+
+    /// As [`Private::new`], for one of several ranks that all have all rows: the edges into its own nodes, and no
+    /// others.
+    pub(super) fn with_edges_over(
+        ranks: &Ranks,
+        data: &RankData,
+        settings: &Settings,
+        randomness: &mut Randomness<AnySource>,
+    ) -> Result<Self> {
+        let parts = data.dataset.clone().into_parts();
+        let graph = Graph::from_rows(vec![0u64; data.dataset.nodes() + 1], Vec::<u32>::new())?;
+        let rows = Dataset::new(DatasetParts { graph, ..parts })?;
+        let private = Private::new(rows, settings, randomness)?;
+        private.need_public_rows()?;
+        Ok(Private { edges: Some(Partition::new(data, settings, ranks, None)?), ..private })
+    }
+
+    /// Where edges lie in several ranks, those of this one.
+    pub(super) fn held_edges(&self) -> Option<&Partition> {
+        self.part.as_ref().or(self.edges.as_ref())
+    }
+
+    /// The nodes, among those whose rows are here, that speak here: each speaks on one rank.
+    pub(super) fn speakers(&self) -> Range<usize> {
+        self.edges.as_ref().map_or(0..self.rows.labels.len(), Partition::own)
     }
 
     /// Where nodes lie in several ranks, the part of this one.

@@ -31,8 +31,8 @@ impl NpyValue for bool {
     }
 }
 
-/// A header of version 1, padded as NumPy pads it.
-pub(crate) fn header_bytes(descr: &str, shape: &[usize]) -> Vec<u8> {
+/// The header of an array as NumPy writes it: version 1, padded so that values can be mapped.
+pub fn header_bytes(descr: &str, shape: &[usize]) -> Vec<u8> {
     let dimensions: String = shape.iter().map(|d| format!("{d}, ")).collect();
     let dimensions = if shape.len() == 1 { dimensions.trim_end() } else { dimensions.trim_end_matches(", ") };
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dimensions}), }}");
