@@ -176,7 +176,7 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
         let text = format!("{loops} edges lead from a node to itself and were left out");
         remarks.push(note("self-loops", text));
     }
-    telling_order(dataset, settings, remarks);
+    names_in_order(dataset, settings, remarks);
     let alone = receive_nothing(graph, settings.direction);
     if graph.distinct_edges() == 0 {
         remarks
@@ -201,19 +201,14 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
     }
 }
 
-/// Nodes in an order that follows edges, as where a list of nodes was made of them.
-fn telling_order(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
+/// Nodes whose names, in order, follow edges. Numbers that do are refused by training itself, so that [`closely`] alone
+/// has a remark on them.
+fn names_in_order(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
+    let NodeIds::Text { .. } = dataset.node_ids() else { return };
     let Some(found) = order::telling(dataset, settings) else { return };
-    remarks.push(match dataset.node_ids() {
-        NodeIds::Text { .. } => warning("telling-order", format!(
-            "ids are public, and nodes in their order tell edges ({found}): give ids that do not follow edges, such as pseudonyms"
-        )),
-        NodeIds::Position | NodeIds::Integers(_) => {
-            let refusal = order::refusal(&found);
-            let remark = warning("telling-order", refusal.kind().to_string());
-            refusal.remedies().iter().cloned().fold(remark, Remark::remedy)
-        }
-    });
+    remarks.push(warning("telling-order", format!(
+        "ids are public, and nodes in their order tell edges ({found}): give ids that do not follow edges, such as pseudonyms"
+    )));
 }
 
 /// How many nodes no message reaches.
@@ -368,7 +363,12 @@ mod tests {
     }
 
     fn codes(dataset: &Dataset, settings: &Settings) -> Vec<&'static str> {
-        lint(dataset, &resolved(dataset, settings), &[]).into_iter().map(|remark| remark.code).collect()
+        let settings = &resolved(dataset, settings);
+        lint(dataset, settings, &[])
+            .into_iter()
+            .chain(closely(dataset, settings))
+            .map(|remark| remark.code)
+            .collect()
     }
 
     fn resolved(dataset: &Dataset, settings: &Settings) -> Settings {

@@ -381,7 +381,7 @@ fn a_seeded_run_states_no_guarantee() {
             guarantee.contains("none: seeded run, not private") && !guarantee.contains("epsilon"),
             "{summary}"
         );
-        assert!(summary.contains("noise           as it would be for epsilon"), "{summary}");
+        assert!(!summary.contains("for epsilon"), "{summary}");
         assert!(!summary.contains("not counted"), "{summary}");
         let report = progap_in(at, &[&run[..], &["--out", &said, "--json"]].concat()).json();
         for key in [
@@ -468,6 +468,8 @@ fn at_node_level_it_is_said_for_whom_predictions_are() {
         2,
         "in the guarantee, and where predictions are said to be free: {card}"
     );
+    let end = " `privacy.json` is the statement, which can be recomputed from the release itself.\n";
+    assert!(card.ends_with(&(whose.to_string() + end)), "{card}");
     assert!(statement.contains("shows its class by what others sent"), "{statement}");
     let help = progap_in(at, &["predict", "--help"]).ok().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("At node level a prediction about a node uses its own features"), "{help}");
