@@ -74,6 +74,11 @@ fn a_release_without_the_rows_of_its_nodes() {
     progap_in(at, &["predict", "r"]).refused(&["private/rows.progap", "taken out"]);
 }
 
+/// Whether a summary has a row of this name.
+fn has_row(summary: &str, name: &str) -> bool {
+    summary.lines().any(|line| line.starts_with(name))
+}
+
 /// At node level accuracies come from private labels without noise: they stand apart, and say for whom they are.
 #[test]
 fn what_is_for_the_data_owner_alone_says_so() {
@@ -89,17 +94,14 @@ fn what_is_for_the_data_owner_alone_says_so() {
     let shown = progap_in(at, &[&run[..], &["--out", "s"]].concat()).ok();
     let (public, owner) = shown.split_once("\nPrivate: for the data owner\n").expect("a heading");
     for name in ["test accuracy", "features only", "majority class", "time"] {
-        assert!(
-            owner.lines().any(|line| line.starts_with(name)) && !public.contains(name),
-            "{name}: {shown}"
-        );
+        assert!(has_row(owner, name) && !has_row(public, name), "{name}: {shown}");
     }
     assert!(public.lines().count() < 17, "{shown}");
     let shown = progap_in(at, &["train", "g.progap", "--epochs", "1", "--out", "e"]).ok();
     assert!(shown.contains("features and labels of all nodes in the clear"), "{shown}");
     let (public, owner) = shown.split_once("\nPrivate: for the data owner\n").expect("a heading");
     assert!(
-        owner.contains("time") && !public.contains("time") && public.contains("test accuracy"),
+        has_row(owner, "time") && !has_row(public, "time") && has_row(public, "test accuracy"),
         "{shown}"
     );
     let more = progap_in(at, &["train", "g.progap", "--epochs", "1", "--out", "f", "--verbose"]).ok();
