@@ -69,8 +69,8 @@ impl New {
         );
         let mut rows = vec![("secret key", secret), ("public key", public), ("fingerprint", fingerprint)];
         if !is_new {
-            let text = "the secret key was there without its public half, which is written now; --force makes a new one";
-            rows.push(("note", text.into()));
+            let text = "the secret key was there without its public half, which is written now";
+            rows.push(("note", format!("{text}; --force makes a new one")));
         }
         ui::print(&ui::facts(&format!("key {}", self.name.display()), &rows))
     }
