@@ -178,7 +178,7 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
         let text = format!("{loops} edges lead from a node to itself and were left out");
         remarks.push(note("self-loops", text));
     }
-    id_order_leak(dataset, settings, remarks);
+    names_in_order(dataset, settings, remarks);
     let alone = receive_nothing(graph, settings.direction);
     if graph.distinct_edges() == 0 {
         remarks
@@ -203,20 +203,15 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
     }
 }
 
-/// Nodes in an order that follows edges, as where a list of nodes was made of them.
-fn id_order_leak(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
+/// Nodes whose names, in order, follow edges. Numbers that do are refused by training itself, so that [`closely`] alone
+/// has a remark on them.
+fn names_in_order(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
+    let NodeIds::Text { .. } = dataset.node_ids() else { return };
     let Some(found) = order::telling(dataset, settings) else { return };
-    remarks.push(match dataset.node_ids() {
-        NodeIds::Text { .. } => warning("id-order-leak", format!(
-            "ids are public, and nodes in their order tell edges ({found}): give ids that do not follow edges, such \
-             as pseudonyms"
-        )),
-        NodeIds::Position | NodeIds::Integers(_) => {
-            let refusal = order::refusal(&found);
-            let remark = warning("id-order-leak", refusal.kind().to_string());
-            refusal.remedies().iter().cloned().fold(remark, Remark::remedy)
-        }
-    });
+    remarks.push(warning("id-order-leak", format!(
+        "ids are public, and nodes in their order tell edges ({found}): give ids that do not follow edges, such as \
+         pseudonyms"
+    )));
 }
 
 /// How many nodes no message reaches.
@@ -371,7 +366,12 @@ mod tests {
     }
 
     fn codes(dataset: &Dataset, settings: &Settings) -> Vec<&'static str> {
-        lint(dataset, &resolved(dataset, settings), &[]).into_iter().map(|remark| remark.code).collect()
+        let settings = &resolved(dataset, settings);
+        lint(dataset, settings, &[])
+            .into_iter()
+            .chain(closely(dataset, settings))
+            .map(|remark| remark.code)
+            .collect()
     }
 
     fn resolved(dataset: &Dataset, settings: &Settings) -> Settings {

@@ -204,12 +204,14 @@ pub fn export(
     command::export::make(release, out, exported, key).map_err(of_library)
 }
 
-/// Makes a key: NAME.key and NAME.pub, which replace others only with `force`.
+/// Makes a key: NAME.key and NAME.pub, which replace others only with `force`. Of a secret key that is there without its
+/// public half, as where this was interrupted, the public half is written.
 ///
 /// # Errors
 /// In one sentence: files that are there, or cannot be written.
 pub fn new_key(name: &Path, force: bool) -> progap::Result<(SecretKey, KeyFiles)> {
-    command::key::make(name, output::Force { force })
+    let made = command::key::make(name, output::Force { force })?;
+    Ok((made.key, made.files))
 }
 
 /// The library's error in one of a command; one of the command's own in its words.

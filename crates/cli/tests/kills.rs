@@ -33,12 +33,10 @@ struct Case {
     bits: Bits,
     /// The ledger that it changes, and how many runs are charged to it at the end.
     ledger: Option<(&'static str, usize)>,
-    /// Whether `--force` may be needed afterwards: not every pair of files can be put in place in one step.
-    force: bool,
 }
 
 fn case(line: &'static str, bits: Bits) -> Case {
-    Case { arguments: line.split(' ').collect(), bits, ledger: None, force: false }
+    Case { arguments: line.split(' ').collect(), bits, ledger: None }
 }
 
 fn paying(line: &'static str, ledger: &'static str, runs: usize) -> Case {
@@ -94,7 +92,7 @@ fn cases() -> Vec<Case> {
         case("predict release --out new.csv", Same),
         case("predict release --out new.parquet", Same),
         case("audit release --parts mechanism,attacks --canaries 200 --seed 1 --json --out new", Same),
-        Case { force: true, ..case("key new other", Names) },
+        case("key new other", Names),
         case("man new", Same),
     ]
 }
@@ -221,8 +219,6 @@ impl Prepared {
             let out = arguments[arguments.len() - 1];
             run = progap_in(place, &["train", "--resume", out, "--quiet"]);
             said += &format!(" / {}", run.stderr.trim_end());
-        } else if !run.success && self.case.force && said.contains("--force") {
-            run = progap_in(place, &[&arguments[..], &["--force"]].concat());
         }
         if !run.success && (!whole || said.contains("mistake in progap") || said.lines().count() != 1) {
             return Err(wrong(&format!("it does not go on: {said}")));

@@ -164,6 +164,15 @@ fn a_machine_that_starts_no_threads_trains_all_the_same() {
     let run = with_few(1, &experiment);
     assert!(!run.stderr.contains("mistake in progap") && !run.stderr.contains("panicked"), "{}", run.stderr);
     assert!(run.success || run.stderr.contains("ulimit -u"), "{}", run.stderr);
+
+    let mut own = Command::new(home.join("progap"));
+    own.args(train(&home, &settings, "r").get_args());
+    assert!(with_few(6, &own).success);
+    let mut server = Command::new(home.join("progap"));
+    server.args(["serve", "r", "--listen", "127.0.0.1:0"]);
+    let run = with_few(1, &server);
+    assert!(!run.success && !run.stderr.contains("mistake in progap"), "{}", run.stderr);
+    assert!(run.stderr.contains("the system refuses to start a thread"), "{}", run.stderr);
 }
 
 #[test]

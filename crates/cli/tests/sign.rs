@@ -195,6 +195,16 @@ fn a_secret_key_is_for_its_owner_alone_and_nothing_is_overwritten() {
     put(at, &[("me.key", &before.0)]);
     std::fs::set_permissions(at.join("me.key"), PermissionsExt::from_mode(0o600)).expect("set");
     assert_eq!((read(at, "me.key"), read(at, "me.pub")), before);
+    // As where it was killed between its two files: the same command ends it.
+    std::fs::remove_file(at.join("me.pub")).expect("removed");
+    let ended = progap_in(at, &["key", "new", "me", "--json"]).json();
+    assert_eq!(
+        (&ended["new"], read(at, "me.key"), read(at, "me.pub")),
+        (&false.into(), before.0.clone(), before.1.clone())
+    );
+    std::fs::remove_file(at.join("me.pub")).expect("removed");
+    put(at, &[("none.key", b"no key")]);
+    progap_in(at, &["key", "new", "none"]).refused(&["none.key", "already exists", "--force"]);
     progap_in(at, &["key", "new", "me", "--force"]).ok();
     assert!(read(at, "me.key") != before.0 && read(at, "me.pub") != before.1 && mode("me.key") == 0o600);
 

@@ -201,15 +201,13 @@ fn model_card(release: &Release) -> Result<String> {
          ## Guarantee\n\n{words}\n\n| | |\n|---|---|\n{table}\n\
          Taken to be public:\n\n{public}\nNot covered:\n\n{open}\n\
          ## Use\n\n`model.onnx` reads {inputs}, a row for each node, and gives `probabilities`. The noisy \
-         aggregates of the nodes that it \
-         was trained on lie in `aggregates/`; predictions cost no further budget{whose}. `privacy.json` is the \
-         statement, which can be \
-         recomputed from the release itrelease.\n",
+         aggregates of the nodes that it was trained on lie in `aggregates/`; predictions cost no further \
+         budget{whose} `privacy.json` is the statement, which can be recomputed from the release itself.\n",
         name = release.nodes().name(),
         classes = release.nodes().classes(),
         words = statement.in_words,
         whose = caution
-            .map_or(String::new(), |caution| format!(", but not all of them are for everyone. {caution}")),
+            .map_or(".".into(), |caution| format!(", but not all of them are for everyone. {caution}")),
         public = list(&statement.public),
         open = list(&statement.not_covered).replace(COST_FILE, ""),
     ))

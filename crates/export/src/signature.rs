@@ -105,6 +105,8 @@ impl SecretKey {
     }
 
     /// Writes the key and its public half; each file is there whole or not at all. Only with `replace` is one replaced.
+    /// Killed at any moment it never leaves a public half of another key: at most a secret one without any, whose
+    /// [`SecretKey::write_public`] ends it.
     ///
     /// # Errors
     /// Files that are there, or cannot be written.
@@ -117,9 +119,34 @@ impl SecretKey {
         let mut pair = KeypairBytes { secret_key: self.0.to_bytes(), public_key: None };
         let pem = pair.to_pkcs8_pem(LineEnding::LF);
         pair.secret_key.zeroize();
-        let (secret, public) = (&files.secret, &files.public);
-        write(AtomicFile::create_secret(secret)?, secret, pem.in_file(secret)?.as_bytes(), replace)?;
-        write(AtomicFile::create(public)?, public, self.public().pem().as_bytes(), replace)
+        let path = &files.secret;
+        let mut secret = AtomicFile::create_secret(path)?;
+        secret.write_all(pem.in_file(path)?.as_bytes()).in_file(path)?;
+        let public = self.public_file(&files.public)?;
+        if !replace {
+            secret.commit_new()?;
+            return Ok(public.commit_new()?);
+        }
+        match std::fs::remove_file(&files.public) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e).in_file(&files.public),
+            _ => {}
+        }
+        secret.commit()?;
+        Ok(public.commit()?)
+    }
+
+    /// Writes the public half, which is not there yet.
+    ///
+    /// # Errors
+    /// A file that is there, or cannot be written.
+    pub fn write_public(&self, files: &KeyFiles) -> Result<()> {
+        Ok(self.public_file(&files.public)?.commit_new()?)
+    }
+
+    fn public_file(&self, path: &Path) -> Result<AtomicFile> {
+        let mut file = AtomicFile::create(path)?;
+        file.write_all(self.public().pem().as_bytes()).in_file(path)?;
+        Ok(file)
     }
 
     /// The public half.
@@ -243,12 +270,6 @@ fn exists(file: &Path) -> Error {
     Error::file(file, "it already exists (what was signed with it stays signed)")
         .remedy(Remedy::words("choose another name"))
         .remedy(Remedy::Replace)
-}
-
-/// Writes a file, whole or not at all; one that is there is replaced only if that was asked for.
-fn write(mut file: AtomicFile, path: &Path, content: &[u8], replace: bool) -> Result<()> {
-    file.write_all(content).in_file(path)?;
-    Ok(if replace { file.commit() } else { file.commit_new() }?)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use common::npz::{archive, array, fixture, floats, integers, sorted_edges};
 use common::shared::shared;
 use progap_formats::read::encoding::Encoding;
 use progap_formats::read::{self, LoadOptions, edge_list, npz};
-use progap_graph::{Dataset, Error, InferenceKind, Problem, Result, UNLABELLED};
+use progap_graph::{Dataset, Error, InferenceKind, Place, Problem, Result, UNLABELLED};
 
 fn lists(edges: &str, labels: &str, header: Option<bool>) -> Result<Dataset> {
     let options = LoadOptions { header, ..LoadOptions::default() };
@@ -250,7 +250,13 @@ fn pickled_matrices_are_read_and_other_objects_are_not() {
     let evil = b"\x80\x03cos\nsystem\nX\x04\x00\x00\x00true\x85R.".as_slice();
     let (y, evil) = (integers(&[0, 1]), array("|O", "()", evil));
     let error = npz::read_from(Cursor::new(archive(&[("y", &y), ("adj_matrix", &evil)]))).unwrap_err();
-    assert!(matches!(error.problem(), Problem::Missing { .. } | Problem::PickledObjects), "{error}");
+    assert!(matches!(error.problem(), Problem::PickledObjects), "{error}");
+    // A matrix of another kind, or with another name: what would read it is said at once.
+    for name in ["adj", "network"] {
+        let error = npz::read_from(Cursor::new(archive(&[("y", &y), (name, &evil)]))).unwrap_err();
+        assert_eq!(error.place(), Some(&Place::Key(name.into())), "{error}");
+        assert!(error.to_string().contains("np.load(\"old.npz\", allow_pickle=True)"), "{error}");
+    }
 }
 
 #[test]

@@ -379,7 +379,11 @@ impl Problem {
             Problem::LeadsOut => "put the file itself there, or do not trust the folder",
             Problem::Expands => "store it unpacked if you trust it",
             Problem::OpenQuote => "close it, or remove it",
-            Problem::PickledObjects => "save it again with plain numeric or string arrays",
+            Problem::PickledObjects => {
+                "save it again with plain arrays, or where you trust the file let Python do it: import numpy as np, \
+                 scipy.sparse as sp; np.savez(\"new.npz\", **{k: v if v.dtype != object else v.astype(str) if v.ndim \
+                 else sp.csr_matrix(v.item()) for k, v in np.load(\"old.npz\", allow_pickle=True).items()})"
+            }
             Problem::Missing { .. } => "add it, or name the right one",
             Problem::EmptyCell => "fill it in, or drop the row",
             Problem::NotANumber(_) => "correct it, or declare the column categorical",

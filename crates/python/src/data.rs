@@ -268,8 +268,10 @@ impl Dataset {
         let draft = request.settings().or_raise(py)?;
         let data = self.data(py)?;
         let checked = draft.resolve(&progap::settings::PublicFacts::of(data, &draft)).or_raise(py)?;
-        let found =
-            work::<_, progap::Error>(py, || Ok(progap_audit::lint::lint(data, &checked, &request.names())))?;
+        let found = work::<_, progap::Error>(py, || {
+            let found = progap_audit::lint::lint(data, &checked, &request.names());
+            Ok([found, progap_audit::lint::closely(data, &checked)].concat())
+        })?;
         let is_warning = |weight| weight == progap_audit::lint::Weight::Warning;
         Ok(found.into_iter().map(|r| (r.code.to_string(), is_warning(r.weight), r.said(&Keywords))).collect())
     }

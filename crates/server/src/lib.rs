@@ -186,15 +186,35 @@ impl Server {
 /// # Errors
 /// As [`Server::start`].
 pub fn serve(options: Options, started: impl FnOnce(&Server) -> Result<()>) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Error::unsuitable(format!("no threads can be started: {error}")))?;
+    let refused = |error| {
+        let why = format!("the system refuses to start a thread ({error}); allow this user more processes");
+        Error::unsuitable(why + " (see `ulimit -u`)")
+    };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    start_at_once(workers + SPARE).map_err(refused)?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(workers).enable_all().build().map_err(refused)?;
     runtime.block_on(async {
         let server = Server::start(options).await?;
         let signals = connection::stop_signals()?;
         started(&server)?;
         server.run(signals).await;
         Ok(())
+    })
+}
+
+/// Threads beside the workers: for work that waits for disks, and one that has just ended.
+const SPARE: usize = 2;
+
+/// Starts so many threads at the same time, and ends them: where the system does not let it, the runtime would panic.
+fn start_at_once(threads: usize) -> std::io::Result<()> {
+    let held = std::sync::Mutex::new(());
+    std::thread::scope(|scope| {
+        let all_started = held.lock();
+        let wait = || drop(held.lock());
+        let started =
+            (0..threads).try_for_each(|_| std::thread::Builder::new().spawn_scoped(scope, wait).map(drop));
+        drop(all_started);
+        started
     })
 }

@@ -2,10 +2,11 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use progap_graph::Dataset;
+use progap_graph::{Dataset, NodeIds};
 use rayon::prelude::*;
 
 use super::{Remark, note, warning};
+use progap::order;
 use progap::rows::LARGEST_FEATURE;
 use progap::settings::{Level, Settings};
 
@@ -14,7 +15,18 @@ const MIN_NEIGHBOURS: usize = 2;
 
 /// As [`super::lint`], of what takes longer to find.
 pub fn closely(dataset: &Dataset, settings: &Settings) -> Vec<Remark> {
-    clamped(dataset, settings).into_iter().chain(twins(dataset)).collect()
+    let order = numbers_in_order(dataset, settings);
+    order.into_iter().chain(clamped(dataset, settings)).chain(twins(dataset)).collect()
+}
+
+/// Numbers of nodes in an order that follows edges, as where a list of nodes was made of them: training refuses them.
+fn numbers_in_order(dataset: &Dataset, settings: &Settings) -> Option<Remark> {
+    if let NodeIds::Text { .. } = dataset.node_ids() {
+        return None;
+    }
+    let refusal = order::refusal(&order::telling(dataset, settings)?);
+    let remark = warning("id-order-leak", refusal.kind().to_string());
+    Some(refusal.remedies().iter().cloned().fold(remark, Remark::remedy))
 }
 
 /// Values that are too large to be trained on. Where rows are public they are refused.

@@ -49,12 +49,16 @@ pub(super) fn no_bounds(dataset: &Dataset, settings: &Settings, remarks: &mut Ve
 /// Columns that were left out, as all their values are different. Where rows are private, training asks.
 pub(super) fn left_out(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
     let found = dataset.undeclared().iter().filter(|undeclared| undeclared.what == InferenceKind::Distinct);
-    let names: Vec<String> = found.map(|undeclared| format!("{:?}", undeclared.column)).collect();
-    if settings.level != Level::Node && !names.is_empty() {
-        let text = format!("left out, as all values are different and look like ids: {}", listed(&names));
-        let remedies = ["drop", "number", "categorical", "text"].map(|name| Remedy::set(name, "COLUMN"));
-        remarks.push(remedies.into_iter().fold(note("left-out", text), Remark::remedy));
-    }
+    let columns: Vec<&str> = found.map(|undeclared| undeclared.column.as_str()).collect();
+    let Some(first) = columns.first().filter(|_| settings.level != Level::Node) else { return };
+    let names: Vec<String> = columns.iter().map(|column| format!("{column:?}")).collect();
+    let text = format!(
+        "left out, as all values are different and look like ids: {}; if they are amounts or words, declare it",
+        listed(&names)
+    );
+    let remedies =
+        ["number", "categorical", "text", "drop"].map(|name| Remedy::set(name, (*first).to_string()));
+    remarks.push(remedies.into_iter().fold(note("left-out", text), Remark::remedy));
 }
 
 /// Facts about columns that were read off private rows, as nobody declared them.

@@ -51,13 +51,14 @@ pub struct New {
 
 impl New {
     fn run(self) -> Outcome {
-        let (key, files) = make(&self.name, self.force)?;
+        let Made { key, files, is_new } = make(&self.name, self.force)?;
         let fingerprint = key.public().fingerprint();
         if self.json {
             return ui::print(&serde_json::to_string_pretty(&serde_json::json!({
                 "secret": files.secret,
                 "public": files.public,
                 "fingerprint": fingerprint,
+                "new": is_new,
             }))?);
         }
         let secret =
@@ -66,24 +67,44 @@ impl New {
             "{}: give it to those who check your signatures, through a channel they trust",
             files.public.display()
         );
-        let rows = [("secret key", secret), ("public key", public), ("fingerprint", fingerprint)];
+        let mut rows = vec![("secret key", secret), ("public key", public), ("fingerprint", fingerprint)];
+        if !is_new {
+            let text = "the secret key was there without its public half, which is written now";
+            rows.push(("note", format!("{text}; --force makes a new one")));
+        }
         ui::print(&ui::facts(&format!("key {}", self.name.display()), &rows))
     }
 }
 
-/// Makes a key and writes its two files.
-pub fn make(name: &Path, force: Force) -> progap::Result<(SecretKey, KeyFiles)> {
+/// A key whose two files are there.
+pub struct Made {
+    pub key: SecretKey,
+    pub files: KeyFiles,
+    /// Whether the secret key was made now, and not only its public half written.
+    pub is_new: bool,
+}
+
+/// Makes a key and writes its two files; ends what was killed between them.
+pub fn make(name: &Path, force: Force) -> progap::Result<Made> {
     if name.file_name().is_none() {
         return Err(progap::Error::file(name, "it is no name for a file: give another one"));
     }
     let files = KeyFiles::of(name);
+    if !force.force
+        && files.public.symlink_metadata().is_err()
+        && let Ok(key) = SecretKey::read(&files.secret)
+    {
+        force.file(&files.public, &Inputs::default())?;
+        key.write_public(&files)?;
+        return Ok(Made { key, files, is_new: false });
+    }
     // Both are looked at before either is written.
     for file in [&files.secret, &files.public] {
         force.file(file, &Inputs::default())?;
     }
     let key = SecretKey::new()?;
     key.write(&files, force.force)?;
-    Ok((key, files))
+    Ok(Made { key, files, is_new: true })
 }
 
 /// Show the public half of a key, and its fingerprint

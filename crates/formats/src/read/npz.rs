@@ -50,8 +50,8 @@ use super::npy::{Checked, Kind, Npy};
 use super::table::{LabelColumn, Labels};
 use crate::check_offsets;
 use crate::{
-    Dataset, DatasetParts, EdgeWeights, Features, Graph, InFile, InferredSchema, NodeIds, NumberColumn,
-    Place, Problem, Remedy, Result, file, scale, transform,
+    Dataset, DatasetParts, EdgeWeights, Error, Features, Graph, InFile, InferredSchema, NodeIds,
+    NumberColumn, Place, Problem, Remedy, Result, file, scale, transform,
 };
 
 /// The user's choices about an archive: which arrays are what, and which of several splits is meant.
@@ -436,10 +436,22 @@ fn read_edges<R: Read + Seek>(
                 Some(weights) => weights::read_rows(archive, keys, nodes, weights, true),
             }
         }
-        (None, None) => Err(archive
-            .missing("array \"edge_index\" of edges, and no sparse rows \"adj_indptr\" either")
-            .remedy(Remedy::Array("edges"))),
+        (None, None) => Err(pickled_edges(archive, layout).unwrap_or_else(|| {
+            archive
+                .missing("array \"edge_index\" of edges, and no sparse rows \"adj_indptr\" either")
+                .remedy(Remedy::Array("edges"))
+        })),
     }
+}
+
+/// Why the edges are not read, where they are likely to lie in an array of Python objects.
+fn pickled_edges<R: Read + Seek>(archive: &mut Archive<R>, layout: &Layout) -> Option<Error> {
+    let used = [layout.labels.as_deref(), layout.features.as_deref()];
+    let about =
+        |key: &str| ["mask", "names", "ids", "label", "metadata"].iter().any(|mark| key.contains(mark));
+    let mut open =
+        archive.keys().into_iter().filter(|key| !used.contains(&Some(key.as_str())) && !about(key));
+    open.find_map(|key| archive.get(&key).err().filter(|e| matches!(e.problem(), Problem::PickledObjects)))
 }
 
 fn read_node_ids<R: Read + Seek>(archive: &mut Archive<R>, nodes: u64) -> Result<NodeIds> {

@@ -273,10 +273,8 @@ fn guarantee(run: &RunReport, release: &Release, several: bool, together: Option
         let delta = progap::delta::written(delta);
         let each = if several { ", for each run alone" } else { "" };
         rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta}, unit {unit}{each}")));
-    } else if let Some(release::Budget { epsilon, delta }) = run.planned {
+    } else if run.planned.is_some() {
         rows.push(("guarantee", release.guarantee().to_string()));
-        let delta = progap::delta::written(delta);
-        rows.push(("noise", format!("as it would be for epsilon {epsilon:.4}, delta {delta}")));
     }
     if let (Some((epsilon, delta)), true) = (together, several) {
         let delta = progap::delta::written(delta);
