@@ -137,6 +137,26 @@ fn the_default_method_at_edge_level() {
 }
 
 #[test]
+fn the_default_method_goes_on_with_other_ranks() {
+    let (data, place) = (data(1500), tempfile::tempdir().expect("a folder"));
+    let expected = alone(&data, &[("seed", "3")], &place.path().join("alone"));
+    let folder = place.path().join("stopped");
+    let stopped = on_threads(3, |ranks: Ranks| {
+        let mut stages = 0;
+        let mut stop = |_: &Progress| {
+            stages += 1;
+            if stages == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        progap::train(&data, request(&[("seed", "3")])).observer(&mut stop).over(&ranks, &folder)
+    });
+    assert!(stopped.iter().all(|outcome| matches!(outcome, Err(error) if error.is_interrupted())));
+    assert!(folder.join("aggregates/1.npy").exists(), "an answer was kept");
+    let done = on_threads(2, |ranks: Ranks| run::resume_over(&ranks, &data, &folder, &mut ()));
+    assert!(done.iter().all(Result::is_ok), "{done:?}");
+    assert!(files(&folder) == expected);
+}
+
+#[test]
 fn gap_and_mlp_at_all_levels() {
     let data = data(3000);
     for method in ["gap", "mlp"] {
