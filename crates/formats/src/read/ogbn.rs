@@ -483,8 +483,8 @@ mod tests {
                 assert_eq!(row, lines.len() as u64);
                 Ok(())
             }).unwrap();
-            let lines = text.split_terminator('\n');
-            let expected: Vec<&str> = lines.map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+            let split = text.split_terminator('\n');
+            let expected: Vec<&str> = split.map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
             prop_assert_eq!(lines, expected);
         }
     }
