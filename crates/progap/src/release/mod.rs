@@ -24,6 +24,7 @@
 mod config;
 mod export;
 mod guarantee;
+mod importance;
 mod later;
 mod manifest;
 mod metrics;
@@ -49,6 +50,7 @@ pub use export::{
     Date, Export, Exported, PAGE, PageMaker, SIGNATURE, SIGNER, Signs, export, missing_for_predictions,
 };
 pub use guarantee::Guarantee;
+pub use importance::Importance;
 pub use later::RowPredictions;
 pub use metrics::Metrics;
 pub use selection::SelectionRule;

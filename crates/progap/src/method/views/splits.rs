@@ -2,12 +2,15 @@
 
 use progap_graph::Part;
 
+use super::candidates::is_table;
 use super::{FOLDS, MOST_FITTED};
 use crate::mixing::mixed;
 use crate::rows::Rows;
 
-/// Fewer nodes held out than these choose by chance alone.
+/// Fewer nodes held out than these choose by chance alone;
 const FEW_HELD_OUT: usize = 100;
+/// and of a table, where a gain under noise is small and many models are compared, fewer than these.
+const FEW_HELD_OUT_OF_TABLE: usize = 2000;
 
 /// Parts of the training nodes, by their places in the list of those that are fitted to; the first of them also choose,
 /// each among models that were fitted without it.
@@ -45,16 +48,21 @@ pub(super) struct Splits {
     pub held_out: Vec<u32>,
     /// All nodes, or a sample of them: what the view of the sums is fitted to.
     pub sample: Vec<u32>,
+    /// How many nodes it takes to choose.
+    enough: usize,
     seed: u64,
 }
 
 impl Splits {
     pub fn new(rows: &Rows, seed: u64) -> Splits {
-        Splits::of_nodes([rows.nodes(Part::Train), rows.nodes(Part::Val)], rows.labels().len(), seed)
+        let table = rows.own().is_ok_and(|own| is_table(own.as_slice()[0].columns(), rows.classes()));
+        let enough = if table { FEW_HELD_OUT_OF_TABLE } else { FEW_HELD_OUT };
+        let parts = [rows.nodes(Part::Train), rows.nodes(Part::Val)];
+        Splits::of_nodes(parts, rows.labels().len(), enough, seed)
     }
 
     /// Of training and validation nodes.
-    fn of_nodes([mut train, mut held_out]: [Vec<u32>; 2], nodes: usize, seed: u64) -> Splits {
+    fn of_nodes([mut train, mut held_out]: [Vec<u32>; 2], nodes: usize, enough: usize, seed: u64) -> Splits {
         train.sort_by_cached_key(|&node| (mixed(seed ^ mixed(u64::from(node))), node));
         if held_out.is_empty() {
             held_out = train.split_off((train.len() * 4).div_ceil(5));
@@ -67,7 +75,15 @@ impl Splits {
             held_out.sort_by_cached_key(|&node| mixed(seed ^ mixed(u64::from(node))));
             held_out.truncate(MOST_FITTED);
         }
-        Splits { train, is_train, train_nodes, held_out, sample: drawn(nodes, MOST_FITTED, seed), seed }
+        Splits {
+            train,
+            is_train,
+            train_nodes,
+            held_out,
+            sample: drawn(nodes, MOST_FITTED, seed),
+            enough,
+            seed,
+        }
     }
 
     /// The sample, or about so many of its nodes.
@@ -82,8 +98,8 @@ impl Splits {
     pub fn folds(&self) -> Folds {
         let train = self.train.len();
         let count = FOLDS.min(train).max(1);
-        let enough = train < 2 || self.held_out.len() >= FEW_HELD_OUT;
-        let choosing = if enough { 0 } else { (count * FEW_HELD_OUT).div_ceil(train).min(count) };
+        let enough = train < 2 || self.held_out.len() >= self.enough;
+        let choosing = if enough { 0 } else { (count * self.enough).div_ceil(train).min(count) };
         Folds { count, choosing }
     }
 
@@ -121,7 +137,8 @@ mod tests {
     use super::*;
 
     fn splits(train: u32, val: u32) -> Splits {
-        Splits::of_nodes([(0..train).collect(), (train..train + val).collect()], 10_000, 7)
+        let parts = [(0..train).collect(), (train..train + val).collect()];
+        Splits::of_nodes(parts, 10_000, FEW_HELD_OUT, 7)
     }
 
     #[test]
