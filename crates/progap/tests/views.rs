@@ -149,8 +149,8 @@ fn the_features_of_neighbours_are_found() {
     }
 }
 
-/// Of twenty columns one counts: the sums after the first of features are about what counted there, and say more; the
-/// model's importances show it.
+/// Of twenty columns one counts: the sums after the first of features are about that one, and say more; the model's
+/// importances show it.
 #[test]
 fn later_sums_of_features_are_about_what_counted() {
     let (_keep, folder) = folder();
@@ -159,11 +159,6 @@ fn later_sums_of_features_are_about_what_counted() {
     assert_verified(&folder);
     let choice = release.statement.choice.as_ref().expect("a choice");
     assert_eq!((&choice.messages[1..], choice.stage), (&[Messages::Features; 2][..], 3));
-    let width = |number: usize| {
-        let bytes = std::fs::read(folder.join(format!("aggregates/{number}.npy"))).expect("read");
-        (bytes.len() - 128) / 4 / 3000
-    };
-    assert_eq!([width(2), width(3)], [1 + 20, 1 + 4], "a constant, and the columns or directions");
     let stages = &release.metrics.stage_test_accuracies;
     assert!(stages[3] > stages[2] + 0.03 && stages[3] > 0.8, "{stages:?}");
     let importances = release.importances().expect("public rows");

@@ -4,8 +4,7 @@
 //! ```text
 //! labels     [sqrt(1 - k^2) u, k]     u = (p - 1/C) / |p - 1/C|, p the label of a training node, else what the latest model says; k = 0.2
 //! structure  [s / unit, c] / norm     s the sum of labels that the node received before
-//! features   [e, z / r] / max(1, norm)     z the standardised columns and their steps
-//! again      [e, D z / r] / max(1, norm)   D the directions that counted in the first sum of features (focus.rs)
+//! features   [e, w z / r] / max(1, norm)     z the standardised columns, w how much each of them counted before
 //! ```
 //!
 //! A sum of the constants is the number of senders. Where there is no noise labels and features are sent side by side,
@@ -35,13 +34,8 @@ const FEATURE_HOPS: usize = 2;
 /// The widest message of features with noise and without.
 const MAX_FEATURES: usize = 48;
 const MAX_NOISY_FEATURES: usize = 32;
-/// The most of them after the first sum of features, and for each class.
-const MAX_DIRECTIONS: usize = 4;
 /// Steps of a column, `z > q` for these of its quantiles: their sums count the senders above, up to the largest.
 const STEPS: [f64; 8] = [0.5, 0.9, 0.97, 0.75, 0.25, 0.99, 0.1, 0.6];
-/// Those under noise, of rare values, which are sent less their mean: what is the same for everyone would take of the
-/// norm.
-const NOISY_STEPS: [f64; 2] = [0.93, 0.07];
 /// Standardised values are brought within this, so that a rare one does not take the whole length.
 const MAX_DEVIATIONS: f32 = 3.0;
 /// Under noise messages longer than this share of all are shortened: the others keep more of their length.
@@ -103,16 +97,8 @@ pub(super) fn feature_width(level: Level, (columns, classes): (usize, usize), in
         Level::None if index >= FEATURE_HOPS => 0,
         Level::None if columns * 2 <= MAX_FEATURES => columns * (1 + steps(columns)),
         Level::None => columns.min(MAX_FEATURES),
-        Level::Edge | Level::Node if columns * (1 + NOISY_STEPS.len()) <= MAX_NOISY_FEATURES => {
-            columns * (1 + NOISY_STEPS.len())
-        }
         Level::Edge | Level::Node => columns.min(MAX_NOISY_FEATURES),
     }
-}
-
-/// The columns of later sums of features under noise: of the directions that counted in the first.
-pub(super) fn direction_width(sizes: (usize, usize)) -> usize {
-    feature_width(Level::Edge, sizes, 0).min(MAX_DIRECTIONS.max(sizes.1))
 }
 
 /// How many steps of each column are sent beside it where there is no noise.
@@ -134,19 +120,19 @@ pub(super) fn side_by_side(labels: &[f32], features: &[f32], nodes: usize) -> Ve
 pub(super) struct FeatureMap {
     centre: Vec<f32>,
     deviation: Vec<f32>,
-    /// Of each column the places of its steps, and what is taken from each.
-    steps: Vec<Vec<(f32, f32)>>,
+    /// Of each column the places of its steps.
+    steps: Vec<Vec<f32>>,
     /// The signs with which more columns than can be sent are added up, or none.
     projected: bool,
     width: usize,
-    /// What is sent of it, or nothing where everything is.
-    directions: Vec<Vec<f32>>,
+    /// How much each of what is sent counts.
+    weights: Vec<f32>,
     radius: f32,
 }
 
 impl FeatureMap {
-    /// Of public rows; there are no directions where nothing is known of what counts.
-    pub fn of(rows: &Rows, splits: &Splits, level: Level, directions: Vec<Vec<f32>>) -> Result<FeatureMap> {
+    /// Of public rows; `weights` is empty where nothing is known of what counts.
+    pub fn of(rows: &Rows, splits: &Splits, level: Level, weights: Vec<f32>) -> Result<FeatureMap> {
         const LOOKED_AT: usize = 1 << 14;
         let own = rows.own()?;
         let columns = own.as_slice()[0].columns();
@@ -158,19 +144,12 @@ impl FeatureMap {
         let centre: Vec<f64> = (0..columns).map(|at| column(at).sum::<f64>() / count).collect();
         let square = |at: usize| column(at).map(|value| (value - centre[at]).powi(2)).sum::<f64>() / count;
         let deviation: Vec<f32> = (0..columns).map(|at| square(at).sqrt() as f32).collect();
-        let with_steps = width > columns;
-        let shares = if level == Level::None { &STEPS[..steps(columns)] } else { &NOISY_STEPS[..] };
-        let steps_of = |at: usize| -> Vec<(f32, f32)> {
+        let with_steps = level == Level::None && width > columns;
+        let steps_of = |at: usize| -> Vec<f32> {
             let mut sorted: Vec<f64> = column(at).collect();
             sorted.sort_unstable_by(f64::total_cmp);
             let last = sorted.len().saturating_sub(1) as f64;
-            let step = |share: &f64| {
-                let step = sorted[(share * last) as usize];
-                let above = sorted.len() - sorted.partition_point(|&value| value <= step);
-                let mean = if level == Level::None { 0.0 } else { above as f64 / count };
-                (step as f32, mean as f32)
-            };
-            shares.iter().map(step).collect()
+            STEPS[..steps(columns)].iter().map(|share| sorted[(share * last) as usize] as f32).collect()
         };
         let mut map = FeatureMap {
             steps: if with_steps { (0..columns).map(steps_of).collect() } else { vec![] },
@@ -178,11 +157,11 @@ impl FeatureMap {
             deviation,
             projected: width < columns,
             width,
-            directions,
+            weights,
             radius: 1.0,
         };
         let sent = map.expanded(&dense);
-        let mut lengths: Vec<f32> = sent.chunks_exact(map.sent_width()).map(length).collect();
+        let mut lengths: Vec<f32> = sent.chunks_exact(width).map(length).collect();
         lengths.sort_unstable_by(f32::total_cmp);
         let share = if level == Level::None { 1.0 } else { KEPT_SHARE };
         let kept = lengths.get((share * lengths.len().saturating_sub(1) as f64) as usize).copied();
@@ -190,27 +169,21 @@ impl FeatureMap {
         Ok(map)
     }
 
-    /// The columns of what is sent.
-    fn sent_width(&self) -> usize {
-        if self.directions.is_empty() { self.width } else { self.directions.len() }
-    }
-
     /// What is sent of some nodes, without a constant, of norm one at most.
     pub fn features(&self, own: &Inputs<'_>, nodes: Range<usize>) -> Result<Vec<f32>> {
         let block: Vec<u32> = (nodes.start as u32..nodes.end as u32).collect();
         let mut sent = self.expanded(&own.dense_rows(&block)?);
         sent.iter_mut().for_each(|value| *value /= self.radius);
-        sent.chunks_exact_mut(self.sent_width()).filter(|row| length(row) > 1.0).for_each(normalise);
+        sent.chunks_exact_mut(self.width).filter(|row| length(row) > 1.0).for_each(normalise);
         Ok(sent)
     }
 
     /// The same with a constant in front of each, of norm one at most.
     pub fn messages(&self, own: &Inputs<'_>, nodes: Range<usize>) -> Result<Vec<f32>> {
-        let nodes_count = nodes.len();
         let features = self.features(own, nodes)?;
         let share = (1.0 - FEATURE_CONSTANT * FEATURE_CONSTANT).sqrt();
-        let mut messages = Vec::with_capacity(features.len() + nodes_count);
-        for row in features.chunks_exact(self.sent_width()) {
+        let mut messages = Vec::with_capacity(features.len() / self.width * (self.width + 1));
+        for row in features.chunks_exact(self.width) {
             messages.push(FEATURE_CONSTANT);
             messages.extend(row.iter().map(|value| value * share));
         }
@@ -241,15 +214,9 @@ impl FeatureMap {
                 }
             }
             for (steps, &value) in self.steps.iter().zip(row) {
-                let above = |&(step, mean): &(f32, f32)| f32::from(u8::from(value > step)) - mean;
-                out.extend(steps.iter().map(above));
+                out.extend(steps.iter().map(|&step| if value > step { 1.0 } else { 0.0 }));
             }
-            if !self.directions.is_empty() {
-                let all = out.split_off(start);
-                let along =
-                    |direction: &Vec<f32>| direction.iter().zip(&all).map(|(d, v)| d * v).sum::<f32>();
-                out.extend(self.directions.iter().map(along));
-            }
+            out[start..].iter_mut().zip(&self.weights).for_each(|(value, weight)| *value *= weight);
         }
         out
     }
@@ -273,43 +240,4 @@ pub(super) fn largest_norm(values: &[f32], width: usize) -> f32 {
 
 pub(super) fn length(row: &[f32]) -> f32 {
     row.iter().map(|value| value * value).sum::<f32>().sqrt()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Ten values of two columns, the second all alike.
-    fn map(directions: Vec<Vec<f32>>) -> FeatureMap {
-        FeatureMap {
-            centre: vec![4.5, 1.0],
-            deviation: vec![2.9, 0.0],
-            steps: vec![vec![(4.0, 0.5)], vec![(1.0, 0.0)]],
-            projected: false,
-            width: 4,
-            directions,
-            radius: 0.8,
-        }
-    }
-
-    fn lengths(rows: &[f32], width: usize) -> Vec<f32> {
-        rows.chunks_exact(width).map(length).collect()
-    }
-
-    #[test]
-    fn features_are_of_norm_one_at_most_whatever_is_sent_of_them() {
-        let values: Vec<f32> = (0..10).flat_map(|at| [at as f32, 1.0]).collect();
-        let own = Inputs::checked_before(vec![progap_nn::Input::Dense { columns: 2, values: &values }]);
-        let own = own.expect("rows");
-        for (directions, width) in [(vec![], 4), (vec![vec![1.0, 0.0, 3.0, 0.0]], 1)] {
-            let sent = map(directions).messages(&own, 0..10).expect("messages");
-            assert_eq!(sent.len(), 10 * (width + 1), "a constant beside them");
-            let lengths = lengths(&sent, width + 1);
-            assert!(lengths.iter().all(|&length| length < 1.0 + 1e-6), "{lengths:?}");
-            assert!(lengths.iter().any(|&length| length > 0.999), "{lengths:?}");
-        }
-        // Steps less their mean; a column that is the same everywhere says nothing.
-        let sent = map(vec![]).expanded(&[9.0, 1.0]);
-        assert!((sent[0] - 4.5 / 2.9).abs() < 1e-6 && sent[1..] == [0.0, 0.5, 0.0], "{sent:?}");
-    }
 }

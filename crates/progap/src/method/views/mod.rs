@@ -16,7 +16,7 @@
 //! | `stage.rs` | the view of the sums, and its combination with the features |
 //! | `candidates.rs` | models of a table: linear, perceptron, boosted trees |
 //! | `messages.rs` | what nodes send: labels, structure, features |
-//! | `focus.rs` | what later messages of features are about |
+//! | `focus.rs` | which columns the next message of features is about |
 //! | `similarity.rs` | how similar the classes of neighbours are |
 //! | `selection.rs` | what is sent next, which stage is released |
 //! | `splits.rs` | nodes that are fitted to, nodes that choose |
@@ -39,7 +39,7 @@ use progap_graph::{Dataset, Features, Part};
 pub(crate) use self::candidates::is_table;
 use self::candidates::mean;
 use self::features::Features as FeaturesModel;
-use self::messages::{FeatureMap, direction_width, feature_width};
+use self::messages::{FeatureMap, feature_width};
 use self::selection::SourceStage;
 use self::splits::Splits;
 use self::stage::Stage;
@@ -178,13 +178,10 @@ impl Method for TwoViews {
         let Some(&sum) = shapes.get(index) else { return Ok(None) };
         let splits = Splits::new(rows, 0);
         let everyone = 0..rows.labels().len();
-        // Which directions counted in the first sum of features is not told by a release.
+        // Which columns counted in the features that were sent last is not told by a release: all alike.
         let map = || FeatureMap::of(rows, &splits, settings.level, vec![]);
         if sum.classes == 0 {
-            return match first_of_features(choice, index / ways) {
-                Some(_) => Ok(None),
-                None => map()?.messages(&rows.own()?, everyone).map(Some),
-            };
+            return map()?.messages(&rows.own()?, everyone).map(Some);
         }
         let earlier = &predictor.aggregates[..predictor.aggregates.len().min(index)];
         let before = last_labels(&shapes, index, ways).and_then(|at| Some((earlier.get(at)?, shapes[at])));
@@ -238,14 +235,8 @@ impl Method for TwoViews {
                 let SourceStage { stage: knows, .. } =
                     source.ok_or(Error::internal("no stage knows anything yet"))?;
                 let choice = trainer.choice();
-                let model = trainer.model(knows)?.clone();
-                let explored = first_of_features(choice.as_ref(), at - 1)
-                    .map(|sum| Ok::<_, Error>((trainer.model(sum + 1)?.clone(), sum * ways)))
-                    .transpose()?;
-                let explored = match &explored {
-                    Some((model, index)) => Some((model.views()?, *index)),
-                    None => None,
-                };
+                let [model, latest] = [knows, at - 1].map(|stage| trainer.model(stage).cloned());
+                let (model, latest) = (model?, latest?);
                 let sender = Sender {
                     settings,
                     rows,
@@ -254,7 +245,7 @@ impl Method for TwoViews {
                     shapes: sums(settings, trainer.shape, at, choice.as_ref()),
                     aggregates: &aggregates.clone(),
                     model: model.views()?,
-                    explored,
+                    latest: latest.views()?,
                 };
                 let index = (at - 1) * ways + way;
                 let make = sender.messages(kind(choice.as_ref(), at - 1), index, ways)?;
@@ -337,10 +328,9 @@ struct Sender<'a> {
     /// The sums so far and the next one.
     shapes: Vec<SumShape>,
     aggregates: &'a [Aggregate],
-    /// The model that knows the classes.
+    /// The model that knows the classes, and the latest one.
     model: &'a Views,
-    /// The first model that reads sums of features alone, and the index of the first of these, if there is one yet.
-    explored: Option<(&'a Views, usize)>,
+    latest: &'a Views,
 }
 
 /// Makes the messages of a block of nodes.
@@ -350,17 +340,10 @@ impl<'a> Sender<'a> {
     /// The messages of a kind for the sum of that index.
     fn messages(&'a self, kind: Messages, index: usize, ways: usize) -> Result<Make<'a>> {
         let (sum, rows) = (self.shapes[index], self.rows);
-        let map = |directions| FeatureMap::of(rows, self.splits, self.settings.level, directions);
+        let map = |weights| FeatureMap::of(rows, self.splits, self.settings.level, weights);
         if sum.classes == 0 {
-            let directions = match self.explored {
-                Some((model, first)) => {
-                    let given = (self.splits, self.features);
-                    let sizes = (first + index % ways, sum.features);
-                    focus::directions(model, rows, given, self.aggregates, sizes)?
-                }
-                None => vec![],
-            };
-            let map = map(directions)?;
+            let weights = focus::weights(self.latest, rows, (self.splits, self.features), self.aggregates)?;
+            let map = map(weights)?;
             return Ok(Box::new(move |nodes| map.messages(&rows.own()?, nodes)));
         }
         let before = last_labels(&self.shapes, index, ways).filter(|_| kind == Messages::Structure);
@@ -430,9 +413,6 @@ fn sums(settings: &Settings, sizes: (usize, usize), stage: usize, choice: Option
         match kind(choice, index) {
             // Before anything is chosen, as wide as it can be.
             _ if choice.is_none() => SumShape { classes: sizes.1, features },
-            Messages::Features if first_of_features(choice, index).is_some() => {
-                SumShape { classes: 0, features: direction_width(sizes) }
-            }
             Messages::Features => SumShape { classes: 0, features },
             _ if settings.level == Level::None => SumShape { classes: sizes.1, features },
             _ => SumShape { classes: sizes.1, features: 0 },
@@ -450,11 +430,6 @@ fn last_labels(shapes: &[SumShape], index: usize, ways: usize) -> Option<usize> 
 fn kind(choice: Option<&Choice>, index: usize) -> Messages {
     let chosen = choice.and_then(|choice| choice.messages.get(index).copied());
     chosen.unwrap_or(Messages::Labels)
-}
-
-/// The first sum of features alone before that index.
-fn first_of_features(choice: Option<&Choice>, index: usize) -> Option<usize> {
-    choice?.messages.iter().take(index).position(|&sent| sent == Messages::Features)
 }
 
 /// The accuracy on a part of the nodes, whose rows and labels are public; of no nodes it is not a number.
