@@ -416,10 +416,11 @@ fn the_depth_follows_from_public_sizes_unless_it_is_given() {
         draft.resolve(&facts).expect("settings").depth
     };
     let edge = || Edge::epsilon(1.0).method(MethodKind::ProgapViews);
-    assert_eq!(depth(edge().into(), &network()), 3);
-    assert_eq!(depth(edge().into(), &few_labels()), 5);
+    // Three and five, and two more as the features are a table.
+    assert_eq!(depth(edge().into(), &network()), 5);
+    assert_eq!(depth(edge().into(), &few_labels()), 7);
     assert_eq!(depth(edge().depth(1).into(), &few_labels()), 1);
-    assert_eq!(depth(Edge::epsilon(0.25).method(MethodKind::ProgapViews).into(), &few_labels()), 3);
+    assert_eq!(depth(Edge::epsilon(0.25).method(MethodKind::ProgapViews).into(), &few_labels()), 5);
     assert_eq!(depth(Unprotected::new().method(MethodKind::ProgapViews).into(), &few_labels()), 5);
     assert_eq!(depth(settings(Level::Edge).into(), &few_labels()), 3, "settings say what they say");
     let ignored = edge().epochs(5).settings().expect_err("nothing has epochs here").to_string();
