@@ -6,10 +6,12 @@ use super::candidates::is_table;
 use super::{FOLDS, MOST_FITTED};
 use crate::mixing::mixed;
 use crate::rows::Rows;
+use crate::settings::Level;
 
 /// Fewer nodes held out than these choose by chance alone;
 const FEW_HELD_OUT: usize = 100;
-/// and of a table, where a gain under noise is small and many models are compared, fewer than these.
+/// and of a table under noise, where a gain is small and many models are compared, fewer than these. Without noise later
+/// sums of a training node have its own label in them, which came back, so that it would choose what reads that.
 const FEW_HELD_OUT_OF_TABLE: usize = 2000;
 
 /// Parts of the training nodes, by their places in the list of those that are fitted to; the first of them also choose,
@@ -54,9 +56,9 @@ pub(super) struct Splits {
 }
 
 impl Splits {
-    pub fn new(rows: &Rows, seed: u64) -> Splits {
+    pub fn new(rows: &Rows, level: Level, seed: u64) -> Splits {
         let table = rows.own().is_ok_and(|own| is_table(own.as_slice()[0].columns(), rows.classes()));
-        let enough = if table { FEW_HELD_OUT_OF_TABLE } else { FEW_HELD_OUT };
+        let enough = if table && level != Level::None { FEW_HELD_OUT_OF_TABLE } else { FEW_HELD_OUT };
         let parts = [rows.nodes(Part::Train), rows.nodes(Part::Val)];
         Splits::of_nodes(parts, rows.labels().len(), enough, seed)
     }
