@@ -86,6 +86,11 @@ fn a_release_becomes_a_page_and_files() {
     let expected = format!("test nodes,36,{},", metrics["test_accuracy"].as_f64().expect("a number"));
     assert!(accuracy.contains(&expected), "{accuracy}");
     assert!(read(at("tables/classes.tex")).contains("50\\%\\_of\\textbar{}\\{x\\}\\$"));
+    // A noisy sum tells more than any of the three columns by itself, and every one of them is told of.
+    let importance = read(at("tables/importance.csv"));
+    for name in ["sum 1", "\na,", "\nb,", "\nc,"] {
+        assert!(importance.contains(name), "{name}: {importance}");
+    }
     let lines = read(at("tables/training.csv"));
     assert_eq!(lines.lines().count(), 61, "three stages of twenty epochs");
     assert!(lines.lines().last().is_some_and(|line| line.starts_with("60,stage 2,")), "{lines}");

@@ -88,13 +88,18 @@ fn stopped_and_resumed_ends_in_the_same_bits() {
 /// 3,000 nodes with ten partners each; a class is the sign of the sum of the partners' first column, and nothing of it
 /// shows in the node's own row.
 fn neighbours_features() -> Dataset {
+    neighbours_columns(3)
+}
+
+/// The same with more columns, of which the first counts.
+fn neighbours_columns(columns: usize) -> Dataset {
     let mut state = 5u64;
     let mut draw = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as f32 / (1u64 << 31) as f32
     };
     const NODES: usize = 3000;
-    let values: Vec<f32> = (0..3 * NODES).map(|_| 2.0 * draw() - 1.0).collect();
+    let values: Vec<f32> = (0..columns * NODES).map(|_| 2.0 * draw() - 1.0).collect();
     let (mut sources, mut targets) = (vec![], vec![]);
     for node in 0..NODES as u32 {
         for _ in 0..5 {
@@ -107,7 +112,7 @@ fn neighbours_features() -> Dataset {
     sources
         .iter()
         .zip(&targets)
-        .for_each(|(&source, &target)| sums[target as usize] += values[3 * source as usize]);
+        .for_each(|(&source, &target)| sums[target as usize] += values[columns * source as usize]);
     let labels: Vec<u32> = sums.iter().map(|&sum| u32::from(sum > 0.0)).collect();
     let part = |node: usize| match node % 20 {
         0..15 => Part::Train,
@@ -116,7 +121,7 @@ fn neighbours_features() -> Dataset {
     };
     Dataset::new(DatasetParts {
         graph: progap_graph::Graph::from_edges(NODES, &sources, &targets).expect("a graph"),
-        features: Features::dense(NODES, 3, values).expect("features"),
+        features: Features::dense(NODES, columns, values).expect("features"),
         labels: labels.into(),
         class_names: vec!["less".into(), "more".into()],
         split: Some(Split::from_parts((0..NODES).map(part))),
@@ -142,6 +147,32 @@ fn the_features_of_neighbours_are_found() {
         let choice = release.statement.choice.as_ref().expect("a choice");
         assert!(level == Level::None || choice.messages[1..] == [Messages::Features; 2], "{choice:?}");
     }
+}
+
+/// Of twenty columns one counts: the sums after the first of features are about that one, and say more; the model's
+/// importances show it.
+#[test]
+fn later_sums_of_features_are_about_what_counted() {
+    let (_keep, folder) = folder();
+    let settings = Settings { epsilon: Some(16.0), ..settings(Level::Edge) };
+    let release = train_on(&neighbours_columns(20), &settings, &folder).expect("trained");
+    assert_verified(&folder);
+    let choice = release.statement.choice.as_ref().expect("a choice");
+    assert_eq!((&choice.messages[1..], choice.stage), (&[Messages::Features; 2][..], 3));
+    let stages = &release.metrics.stage_test_accuracies;
+    assert!(stages[3] > stages[2] + 0.03 && stages[3] > 0.8, "{stages:?}");
+    let importances = release.importances().expect("public rows");
+    assert_eq!(importances[0].name, "sum 3", "{importances:?}");
+    assert_eq!(importances.len(), 3 + 20);
+    assert!(importances[0].log_loss > 0.1 && importances[2].log_loss < 0.05, "{importances:?}");
+}
+
+/// Rows and labels that are private have no importances outside.
+#[test]
+fn importances_are_of_public_rows_alone() {
+    let settings = Settings { batch_size: 50, ..Settings::of(MethodKind::ProgapLabels, Level::Node) };
+    let release = trained(&network(), &Settings { epochs: 2, seed: Some(1), ..settings });
+    assert_eq!(release.importances().expect("nothing to tell"), []);
 }
 
 /// A product of two columns, which no linear model sees, is found without any edge.
@@ -385,10 +416,11 @@ fn the_depth_follows_from_public_sizes_unless_it_is_given() {
         draft.resolve(&facts).expect("settings").depth
     };
     let edge = || Edge::epsilon(1.0).method(MethodKind::ProgapViews);
-    assert_eq!(depth(edge().into(), &network()), 3);
-    assert_eq!(depth(edge().into(), &few_labels()), 5);
+    // Three and five, and two more as the features are a table.
+    assert_eq!(depth(edge().into(), &network()), 5);
+    assert_eq!(depth(edge().into(), &few_labels()), 7);
     assert_eq!(depth(edge().depth(1).into(), &few_labels()), 1);
-    assert_eq!(depth(Edge::epsilon(0.25).method(MethodKind::ProgapViews).into(), &few_labels()), 3);
+    assert_eq!(depth(Edge::epsilon(0.25).method(MethodKind::ProgapViews).into(), &few_labels()), 5);
     assert_eq!(depth(Unprotected::new().method(MethodKind::ProgapViews).into(), &few_labels()), 5);
     assert_eq!(depth(settings(Level::Edge).into(), &few_labels()), 3, "settings say what they say");
     let ignored = edge().epochs(5).settings().expect_err("nothing has epochs here").to_string();

@@ -5,8 +5,8 @@ use progap::{Level, Release, release};
 
 use super::content::{Block, Report};
 use super::release::{
-    Result, accuracy, checks, fact, guarantee, of_test_nodes, section, settings_section, step_of, titled,
-    training,
+    Result, accuracy, checks, fact, guarantee, importances, of_test_nodes, section, settings_section,
+    step_of, titled, training,
 };
 use super::tested::Tested;
 
@@ -25,6 +25,7 @@ pub fn of_release(release: &Release) -> Result<Report> {
         sections.push(accuracy(release, labelled, tested.as_ref())?);
         sections.extend(of_test_nodes(release, tested.as_ref())?);
         sections.extend(training(&release.metrics.history, step_of(release.settings()?)));
+        sections.extend(importances(release)?);
     }
     // The files are another matter: a page travels without them.
     sections.push(checks(&release::verify_guarantee(release)?));

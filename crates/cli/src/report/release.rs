@@ -50,6 +50,7 @@ pub fn of_release(release: &Release, data: Option<&Dataset>) -> Result<Report> {
         training.blocks.insert(0, Block::Notice(Tone::Caution, UNPROTECTED.into()));
     }
     sections.extend(training);
+    sections.extend(importances(release)?);
     sections.push(cost_section(release, cost));
     sections.push(checks(&release::verify(&release.folder)?));
     sections.push(settings_section(release, &release.folder.join("config.toml").to_string_lossy())?);
@@ -172,6 +173,29 @@ pub(super) fn of_test_nodes(release: &Release, tested: Option<&Tested>) -> Resul
     let mut sections = vec![classes(release, tested)?];
     sections.extend(thresholds(release, tested));
     Ok(sections)
+}
+
+/// The most columns and sums of which it is told.
+const MOST_IMPORTANT: usize = 30;
+
+/// Which columns and sums mattered; nothing where rows or labels are private.
+pub(super) fn importances(release: &Release) -> Result<Option<Section>> {
+    let found = release.importances()?;
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let row = |one: &release::Importance| {
+        vec![Cell::text(&one.name), Cell::number(one.log_loss, format!("{:+.4}", one.log_loss))]
+    };
+    let table = Table {
+        id: "importance".into(),
+        caption: "By how much the log loss on validation nodes grows where a column, or a noisy sum, changes places \
+                  among nodes: the mean of three orders. Columns that say the same share what they are worth."
+            .into(),
+        columns: vec!["column or sum".into(), "log loss".into()],
+        rows: found.iter().take(MOST_IMPORTANT).map(row).collect(),
+    };
+    Ok(Some(section("importance", "Which columns and sums mattered", vec![Block::Table(table)])))
 }
 
 /// The metric that was asked for, the accuracies, and where they come from.

@@ -24,6 +24,7 @@
 mod config;
 mod export;
 mod guarantee;
+mod importance;
 mod manifest;
 mod metrics;
 pub mod order;
@@ -49,6 +50,7 @@ pub use export::{
     Date, Export, Exported, PAGE, PageMaker, SIGNATURE, SIGNER, Signs, export, missing_for_predictions,
 };
 pub use guarantee::Guarantee;
+pub use importance::Importance;
 pub use metrics::Metrics;
 pub use predict_new::RowPredictions;
 pub use selection::SelectionRule;

@@ -4,7 +4,7 @@
 //! | rule | for | numbers | what it is worth, in points of accuracy (docs/method.md unless said) |
 //! |---|---|---|---|
 //! | [`depth_by_budget`] | `depth`, progap-labels at node level | [`RICH_FEATURES`], [`MANY_CLASSES`], [`SHARE_FOR_SUMS`], [`NODES_FOR_SUMS`], [`LARGE_EPSILON`], [`MEANS_FOR_RICH`], [`MEANS_OF_A_CLASS`], [`MEANS_OF_A_CLASS_TWICE`] | 1.1 to 4.7 for two sums on small schools at epsilon 8; 2 to 9 where labels are too few for one; 2.4 on six graphs with rich features at epsilon 4 |
-//! | [`depth_by_share`] | `depth`, progap-views | [`SHARE`], [`HALF_BUDGET`], [`DEPTHS`], [`DEPTH_WITHOUT_NOISE`] | 0.8 and 2.0 for five instead of three with 5 % of the labels, at epsilon 1 (docs/method.md) |
+//! | [`depth_by_share`] | `depth`, progap-views | [`SHARE`], [`SUMS_OF_TABLE`], [`HALF_BUDGET`], [`DEPTHS`], [`DEPTH_WITHOUT_NOISE`] | 0.8 and 2.0 for five instead of three with 5 % of the labels, at epsilon 1 (docs/method.md); 2 to 4 on four of five kinds of tables where features of neighbours tell, at epsilon 4 (scripts/compare/kinds.py) |
 //! | [`feature_learning`], [`addressed_depth`] | `feature_learning`, `known_weight`, `depth`, progap-views at node level | [`KNOWN_WEIGHT`], [`SMALL_EPSILON`], [`FEW_COLUMNS`], [`COLUMNS_FOR_A_NODE`], [`SHARE_FOR_A_TABLE`], [`SHARE_OF_RICH`], [`NODES_FOR_A_TABLE`] | 4 at epsilon 8, 10 at epsilon 2 on schools with 75 % of the labels (docs/addressed-sums.md) |
 //! | [`usual_batches`] | `batch_size`, `epochs` at node level | [`SHARE_OF_FEW`], [`SMALLEST_BATCH`], [`MANY_NODES`], [`MAX_EPOCHS`] | 16.8 with 5 % of the labels, 9.7 with 20 %, 1.1 with 75 %, on ten schools at epsilon 8 |
 //! | [`batches_by_features`] | the same, progap and progap-labels | [`QUARTER`], [`RICH_FEATURES`], [`LARGE_EPSILON`] | 0.6 on four graphs for features alone, 0.8 to 2.4 beside sums, 0.8 on nine schools with two classes |
@@ -13,7 +13,7 @@
 //! | [`noise_leaves_something`] | `scaling` at node level | [`NODES_FOR_COUNTS`] | several points on columns with small units or shifts (docs/data.md) |
 
 use super::{Draft, FeatureLearning, Level, Messages, PublicFacts, Scaling, Settings, Size};
-use crate::method::DepthRule;
+use crate::method::{DepthRule, is_table};
 
 /// Features with more columns say much by themselves, and a fit over them needs what a small budget has.
 const RICH_FEATURES: usize = 600;
@@ -47,6 +47,9 @@ const NODES_FOR_A_TABLE: f64 = 1200.0;
 
 /// The share of labels with which three aggregations are enough; each quarter of it asks for one more.
 const SHARE: f64 = 0.75;
+/// How many more a table asks for under noise: the first tells whether classes of neighbours say anything, the next which
+/// of their features do, and all after it are about these.
+const SUMS_OF_TABLE: f64 = 2.0;
 /// By how many aggregations fewer half the budget pays for, below an epsilon of 1.
 const HALF_BUDGET: f64 = 0.75;
 /// The fewest and the most aggregations, with noise and without.
@@ -200,13 +203,8 @@ impl Draft {
     }
 }
 
-/// The sizes by which a rule decides at a private level.
-pub(super) fn depth_follows_from(rule: DepthRule, level: Level) -> &'static [Size] {
-    match (rule, level) {
-        (DepthRule::ByShareOfLabels, Level::Edge) => &[Size::Nodes, Size::TrainNodes],
-        _ => &[Size::Nodes, Size::TrainNodes, Size::Columns, Size::Classes],
-    }
-}
+/// The sizes by which the depth is decided at a private level.
+pub(super) const DEPTH_FOLLOWS_FROM: &[Size] = &[Size::Nodes, Size::TrainNodes, Size::Columns, Size::Classes];
 
 /// The sizes by which [`feature_learning`] decides.
 pub(super) const FEATURE_LEARNING_FOLLOWS_FROM: &[Size] = &[Size::Nodes, Size::TrainNodes, Size::Columns];
@@ -271,6 +269,8 @@ fn depth_by_share(level: Level, epsilon: Option<f64>, facts: &PublicFacts) -> us
     let [least, most, max_without_noise] = DEPTHS;
     let share = facts.train_nodes.max(1) as f64 / facts.nodes.max(1) as f64;
     let depth = 3.0 + (SHARE / share).log(4.0);
+    let is_table = level == Level::Edge && facts.columns > 0 && is_table(facts.columns, facts.classes);
+    let depth = if is_table { depth + SUMS_OF_TABLE } else { depth };
     let (depth, most) = match epsilon.filter(|_| level != Level::None) {
         Some(epsilon) => (depth + HALF_BUDGET * epsilon.log2().min(0.0), most),
         None if facts.train_nodes < MANY_LABELS => return DEPTH_WITHOUT_NOISE,
@@ -543,6 +543,14 @@ mod tests {
         assert_eq!([7500, 2000, 500, 100].map(|train| depth(train, 8.0)), [3, 4, 5, 6]);
         assert_eq!([7500, 2000, 500, 100].map(|train| depth(train, 0.25)), [2, 2, 3, 5]);
         assert_eq!((depth(1, 1.0), depth(10_000, 1e-3)), (7, 2));
+        // Two more for a table of few columns and classes; never more than seven.
+        let table = |train_nodes: usize, columns: usize, classes: usize| {
+            let sizes =
+                PublicFacts { train_nodes, nodes: 10_000, columns, classes, ..PublicFacts::default() };
+            depth_by_share(Level::Edge, Some(1.0), &sizes)
+        };
+        assert_eq!([(10, 3), (128, 16), (129, 3), (10, 17)].map(|(d, c)| table(7500, d, c)), [5, 5, 3, 3]);
+        assert_eq!([2000, 500, 100].map(|train| table(train, 10, 3)), [6, 7, 7]);
         let free = |train_nodes: usize| {
             depth_by_share(
                 Level::None,

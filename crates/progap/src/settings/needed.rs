@@ -1,7 +1,7 @@
 //! Public sizes by name, and which of them the cost of a run depends on: for asking what a run costs without its
 //! data.
 
-use super::heuristics::{FEATURE_LEARNING_FOLLOWS_FROM, depth_follows_from};
+use super::heuristics::{DEPTH_FOLLOWS_FROM, FEATURE_LEARNING_FOLLOWS_FROM};
 use super::{DeltaRule, Draft, Level, Size};
 use crate::delta;
 
@@ -35,8 +35,8 @@ impl Draft {
             return needed;
         }
         let mut add = |instead, sizes| needed.push(SizesNeeded { instead, sizes });
-        if let Some(rule) = self.depth_rule().filter(|_| self.is_open("depth")) {
-            add(Some("depth"), depth_follows_from(rule, self.level));
+        if self.depth_rule().is_some() && self.is_open("depth") {
+            add(Some("depth"), DEPTH_FOLLOWS_FROM);
         }
         if self.is_open("feature_learning") {
             add(Some("feature_learning"), FEATURE_LEARNING_FOLLOWS_FROM);

@@ -136,22 +136,24 @@ impl Labelled<'_> {
             .map(|out| Rows::new(self, fit, |place| !self.folds.holds(out, place)))
             .collect::<Result<Vec<Rows>>>()?;
         let labels = self.choosing_labels();
-        let mut best: Option<(f64, f64, Softmax, Vec<f32>)> = None;
+        let mut best: Option<Searched> = None;
         for &penalty in penalties {
             let model = whole.fitted(fit, self.classes, penalty)?;
             let held_out = model.logits(self.held_out.inputs, self.held_out.places)?;
-            let mut logits = held_out.clone();
-            for (out, rows) in without.iter_mut().enumerate() {
+            let left_out = |(out, rows): (usize, &mut Rows)| {
                 let left_out = self.folds.of(out, self.fitted.places);
-                logits
-                    .extend(rows.fitted(fit, self.classes, penalty)?.logits(self.fitted.inputs, &left_out)?);
-            }
+                Ok(rows.fitted(fit, self.classes, penalty)?.logits(self.fitted.inputs, &left_out)?)
+            };
+            let parts =
+                without.par_iter_mut().enumerate().map(left_out).collect::<Result<Vec<Vec<f32>>>>()?;
+            let logits: Vec<f32> = held_out.iter().chain(parts.iter().flatten()).copied().collect();
             let log_loss = shrunk_temperature(&logits, &labels, self.classes).1;
-            if best.as_ref().is_none_or(|(least, ..)| log_loss < *least) {
-                best = Some((log_loss, penalty, model, held_out));
+            if best.as_ref().is_none_or(|best| log_loss < best.log_loss) {
+                best = Some(Searched { log_loss, penalty, model, held_out, parts });
             }
         }
-        let (_, penalty, model, held_out) = best.ok_or(crate::Error::internal("no penalty was tried"))?;
+        let best = best.ok_or(crate::Error::internal("no penalty was tried"))?;
+        let Searched { penalty, model, held_out, mut parts, .. } = best;
         let folds = if out_of_fold { self.folds.count } else { self.folds.choosing };
         let mut own = vec![0f32; if folds > 0 { self.fitted.labels.len() * self.classes } else { 0 }];
         let left_out = |out: usize| -> Result<Vec<f32>> {
@@ -165,7 +167,7 @@ impl Labelled<'_> {
                 }
             }
         };
-        let parts = (0..folds).into_par_iter().map(left_out).collect::<Result<Vec<_>>>()?;
+        parts.extend((parts.len()..folds).into_par_iter().map(left_out).collect::<Result<Vec<_>>>()?);
         for (out, logits) in parts.iter().enumerate() {
             let places = (out..self.fitted.labels.len()).step_by(self.folds.count);
             for (place, logits) in places.zip(logits.chunks_exact(self.classes)) {
@@ -206,6 +208,16 @@ impl Labelled<'_> {
         }
         Ok(best)
     }
+}
+
+/// A fit with one of the penalties, and the log loss of the rows that choose.
+struct Searched {
+    log_loss: f64,
+    penalty: f64,
+    model: Softmax,
+    /// Its logits of the rows held out, and for each fold that chooses those of a fit without it.
+    held_out: Vec<f32>,
+    parts: Vec<Vec<f32>>,
 }
 
 /// A kind of fit.

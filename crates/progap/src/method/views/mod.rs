@@ -176,7 +176,7 @@ impl Method for TwoViews {
         let ways = settings.direction.ways();
         let shapes = sums(settings, sizes, settings.depth, choice);
         let Some(&sum) = shapes.get(index) else { return Ok(None) };
-        let splits = Splits::new(rows, 0);
+        let splits = Splits::new(rows, settings.level, 0);
         let everyone = 0..rows.labels().len();
         // Which columns counted in the features that were sent last is not told by a release: all alike.
         let map = || FeatureMap::of(rows, &splits, settings.level, vec![]);
@@ -219,7 +219,7 @@ impl Method for TwoViews {
             Level::None | Level::Edge => {}
         }
         let rows = &trainer.vault.need_public_rows()?.clone();
-        let splits = Splits::new(rows, trainer.seed);
+        let splits = Splits::new(rows, settings.level, trainer.seed);
         // Fitted again where a run is resumed: it is a function of public rows, to the last bit.
         let features = distilled::fit(rows, &splits)?.or_more_than_linear(rows, &splits)?;
         // Of a class that is rarer by a factor the odds are larger by it, as if all were equally frequent (Menon et al.

@@ -4,8 +4,9 @@
 //! ```text
 //! released stage = argmin of log loss over the stages whose gain over the features is more than one standard error
 //! sum 1          labels
-//! later sums     labels where these tell (similarity >= 0.15); of a table the last one features, unless the sum before still helped
-//!                else of a table features, and features again where they helped, else structure
+//! later sums     labels where these tell (similarity >= 0.15); of a table from the third on features where labels no
+//!                longer help, and features again as long as they do
+//!                else of a table features twice, and again where they helped, else structure
 //! ```
 
 use progap_nn::Inputs;
@@ -97,23 +98,28 @@ fn message(settings: &Settings, score_of: &dyn Fn(usize) -> Option<StageScore>, 
     let table = features > 0 && settings.level != Level::None;
     let labels_tell =
         score_of(1).and_then(|found| found.similarity).is_none_or(|similarity| similarity >= MIN_SIMILARITY);
-    let features_told = || match (score_of(0), score_of(1), score_of(2)) {
-        (Some(alone), Some(labels), Some(found)) => {
-            found.beats(alone.log_loss) && found.log_loss < labels.log_loss
-        }
+    let log_loss = |stage: usize| score_of(stage).map(|found| found.log_loss);
+    let helped = |stage: usize| match (stage.checked_sub(1).and_then(log_loss), log_loss(stage)) {
+        (Some(before), Some(found)) => found < before,
         _ => false,
     };
-    // By more than chance: then one more of the same is worth more than something new.
-    let labels_still_help = || match (index.checked_sub(1).and_then(score_of), score_of(index)) {
-        (Some(before), Some(found)) => found.beats(before.log_loss),
+    // One sum under much noise may show nothing of what two show together.
+    let features_tell = || index <= 2 || [0, 1].iter().all(|&stage| log_loss(index) < log_loss(stage));
+    let before = index.checked_sub(1).map(|before| message(settings, score_of, before));
+    let were_features = before == Some(Messages::Features);
+    // Labels by more than chance: then one more of the same is worth more than something new.
+    let still_help = || match (index.checked_sub(1).and_then(log_loss), score_of(index)) {
+        _ if were_features => helped(index),
+        (Some(before), Some(found)) => found.beats(before),
         _ => true,
     };
-    let is_last = index >= 2 && index + 1 == settings.depth;
     match settings.messages {
         _ if index == 0 => Messages::Labels,
-        Messages::Auto if labels_tell && table && is_last && !labels_still_help() => Messages::Features,
+        Messages::Auto if labels_tell && table && index >= 2 && were_features == still_help() => {
+            Messages::Features
+        }
         Messages::Auto if labels_tell => Messages::Labels,
-        Messages::Auto if table && (index == 1 || features_told()) => Messages::Features,
+        Messages::Auto if table && features_tell() => Messages::Features,
         Messages::Auto | Messages::Structure => Messages::Structure,
         Messages::Features if table => Messages::Features,
         _ => Messages::Labels,
@@ -174,8 +180,13 @@ mod tests {
     }
 
     /// Stages with these log losses; the first sums tell of that similarity.
-    fn sent(level: Level, similarity: f64, losses: [f64; 3], columns: usize) -> Vec<Messages> {
-        let settings = Settings { depth: 3, ..Settings::of(crate::MethodKind::ProgapViews, level) };
+    fn sent<const SUMS: usize>(
+        level: Level,
+        similarity: f64,
+        losses: [f64; SUMS],
+        columns: usize,
+    ) -> Vec<Messages> {
+        let settings = Settings { depth: SUMS, ..Settings::of(crate::MethodKind::ProgapViews, level) };
         let record = |(stage, &loss): (usize, &f64)| EpochRecord {
             stage,
             epoch: 1,
@@ -203,11 +214,12 @@ mod tests {
         assert_eq!(sent(Level::Edge, 0.5, [0.7, 0.5, 0.495], 4), [Labels, Labels, Features]);
         assert_eq!(sent(Level::Edge, 0.05, falling, 0), [Labels, Structure, Structure]);
         assert_eq!(sent(Level::Edge, 0.05, falling, 4), [Labels, Features, Features]);
-        assert_eq!(
-            sent(Level::Edge, 0.05, [0.7, 0.7, 0.695], 4),
-            [Labels, Features, Structure],
-            "features did not help"
-        );
+        let twice = sent(Level::Edge, 0.05, [0.7, 0.7, 0.705, 0.71], 4);
+        assert_eq!(twice, [Labels, Features, Features, Structure], "features did not help");
+        let told = sent(Level::Edge, 0.05, [0.7, 0.7, 0.705, 0.69], 4);
+        assert_eq!(told, [Labels, Features, Features, Features], "two of them did");
+        let both = sent(Level::Edge, 0.5, [0.7, 0.5, 0.495, 0.49, 0.5], 4);
+        assert_eq!(both, [Labels, Labels, Features, Features, Labels], "as long as they help");
         // Without noise nothing has to be chosen: features ride along.
         assert_eq!(sent(Level::None, 0.5, falling, 4), [Labels; 3]);
         assert_eq!(sent(Level::None, 0.05, falling, 4), [Labels, Structure, Structure]);

@@ -2,12 +2,17 @@
 
 use progap_graph::Part;
 
+use super::candidates::is_table;
 use super::{FOLDS, MOST_FITTED};
 use crate::mixing::mixed;
 use crate::rows::Rows;
+use crate::settings::Level;
 
-/// Fewer nodes held out than these choose by chance alone.
+/// Fewer nodes held out than these choose by chance alone;
 const FEW_HELD_OUT: usize = 100;
+/// and of a table under noise, where a gain is small and many models are compared, fewer than these. Without noise later
+/// sums of a training node have its own label in them, which came back, so that it would choose what reads that.
+const FEW_HELD_OUT_OF_TABLE: usize = 2000;
 
 /// Parts of the training nodes, by their places in the list of those that are fitted to; the first of them also choose,
 /// each among models that were fitted without it.
@@ -45,16 +50,21 @@ pub(super) struct Splits {
     pub held_out: Vec<u32>,
     /// All nodes, or a sample of them: what the view of the sums is fitted to.
     pub sample: Vec<u32>,
+    /// How many nodes it takes to choose.
+    enough: usize,
     seed: u64,
 }
 
 impl Splits {
-    pub fn new(rows: &Rows, seed: u64) -> Splits {
-        Splits::of_nodes([rows.nodes(Part::Train), rows.nodes(Part::Val)], rows.labels().len(), seed)
+    pub fn new(rows: &Rows, level: Level, seed: u64) -> Splits {
+        let table = rows.own().is_ok_and(|own| is_table(own.as_slice()[0].columns(), rows.classes()));
+        let enough = if table && level != Level::None { FEW_HELD_OUT_OF_TABLE } else { FEW_HELD_OUT };
+        let parts = [rows.nodes(Part::Train), rows.nodes(Part::Val)];
+        Splits::of_nodes(parts, rows.labels().len(), enough, seed)
     }
 
     /// Of training and validation nodes.
-    fn of_nodes([mut train, mut held_out]: [Vec<u32>; 2], nodes: usize, seed: u64) -> Splits {
+    fn of_nodes([mut train, mut held_out]: [Vec<u32>; 2], nodes: usize, enough: usize, seed: u64) -> Splits {
         train.sort_by_cached_key(|&node| (mixed(seed ^ mixed(u64::from(node))), node));
         if held_out.is_empty() {
             held_out = train.split_off((train.len() * 4).div_ceil(5));
@@ -67,7 +77,15 @@ impl Splits {
             held_out.sort_by_cached_key(|&node| mixed(seed ^ mixed(u64::from(node))));
             held_out.truncate(MOST_FITTED);
         }
-        Splits { train, is_train, train_nodes, held_out, sample: drawn(nodes, MOST_FITTED, seed), seed }
+        Splits {
+            train,
+            is_train,
+            train_nodes,
+            held_out,
+            sample: drawn(nodes, MOST_FITTED, seed),
+            enough,
+            seed,
+        }
     }
 
     /// The sample, or about so many of its nodes.
@@ -82,8 +100,8 @@ impl Splits {
     pub fn folds(&self) -> Folds {
         let train = self.train.len();
         let count = FOLDS.min(train).max(1);
-        let enough = train < 2 || self.held_out.len() >= FEW_HELD_OUT;
-        let choosing = if enough { 0 } else { (count * FEW_HELD_OUT).div_ceil(train).min(count) };
+        let enough = train < 2 || self.held_out.len() >= self.enough;
+        let choosing = if enough { 0 } else { (count * self.enough).div_ceil(train).min(count) };
         Folds { count, choosing }
     }
 
@@ -121,7 +139,8 @@ mod tests {
     use super::*;
 
     fn splits(train: u32, val: u32) -> Splits {
-        Splits::of_nodes([(0..train).collect(), (train..train + val).collect()], 10_000, 7)
+        let parts = [(0..train).collect(), (train..train + val).collect()];
+        Splits::of_nodes(parts, 10_000, FEW_HELD_OUT, 7)
     }
 
     #[test]

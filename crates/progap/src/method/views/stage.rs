@@ -11,6 +11,7 @@
 //! right where they are independent.
 
 use progap_nn::{Design, Evidence, Input, Inputs, Softmax, Start, Task};
+use rayon::prelude::*;
 
 use super::candidates::{Candidate, Known, Labelled, better, is_table, mean};
 use super::features::{Features, unit_scale};
@@ -69,11 +70,11 @@ impl Stage<'_> {
             true => (splits.part(SEARCHED), SEARCH_STEPS),
             false => (everyone.clone(), steps),
         };
-        let data = self.view_data(&blocks, &searched)?;
+        let data = self.view_data(&blocks, &searched, None)?;
         let mut best: Option<(f64, f64, (Softmax, Start), Candidate)> = None;
         for decay in penalties {
             let found = data.fit(self, decay, steps, None)?;
-            let combination = self.linear(&blocks, &found.0)?;
+            let combination = self.linear(&blocks, (&found.0, &[]))?;
             let log_loss = mean(&combination.log_losses);
             if best.as_ref().is_none_or(|(least, ..)| log_loss < *least) {
                 best = Some((log_loss, decay, found, combination));
@@ -82,10 +83,17 @@ impl Stage<'_> {
         let (_, decay, (mut view, start), mut combination) =
             best.ok_or(Error::internal("no penalty was tried"))?;
         if searched.len() < everyone.len() {
-            view = self.view_data(&blocks, &everyone)?.fit(self, decay, LATER_STEPS, Some(&start))?.0;
-            combination = self.linear(&blocks, &view)?;
+            view = self.view_data(&blocks, &everyone, None)?.fit(self, decay, LATER_STEPS, Some(&start))?.0;
+            combination = self.linear(&blocks, (&view, &[]))?;
         }
-        let Candidate { model, log_losses, .. } = self.or_more_than_linear(&blocks, &view, combination)?;
+        if self.is_table() {
+            let by_others = self.views_by_others(&blocks, &searched, decay, steps)?;
+            if !by_others.is_empty() {
+                combination = self.linear(&blocks, (&view, &by_others))?;
+            }
+            combination = self.or_more_than_linear(&blocks, (&view, &by_others), combination)?;
+        }
+        let Candidate { model, log_losses, .. } = combination;
         Ok((GraphView { blocks, view, combination: model }, log_losses))
     }
 
@@ -94,11 +102,26 @@ impl Stage<'_> {
         read_width(&self.shape.sums, self.shape.directions, Part::Labels)
     }
 
-    /// The design and likelihoods of some nodes, to which the view of the sums is fitted.
-    fn view_data(&self, blocks: &[Block], nodes: &[u32]) -> Result<ViewData> {
+    /// Where training nodes choose, for each of their folds the view of the sums that was fitted without its labels.
+    fn views_by_others(
+        &self,
+        blocks: &[Block],
+        nodes: &[u32],
+        decay: f64,
+        steps: usize,
+    ) -> Result<Vec<Softmax>> {
+        let folds = self.splits.folds();
+        let without =
+            |fold: usize| Ok(self.view_data(blocks, nodes, Some(fold))?.fit(self, decay, steps, None)?.0);
+        (0..if folds.choosing > 0 { folds.count } else { 0 }).into_par_iter().map(without).collect()
+    }
+
+    /// The design and likelihoods of some nodes, to which the view of the sums is fitted, perhaps without the labels of
+    /// a fold.
+    fn view_data(&self, blocks: &[Block], nodes: &[u32], without: Option<usize>) -> Result<ViewData> {
         let sums = self.sums(blocks, nodes);
         let design = Design::new(&self.view_inputs(&sums)?, &(0..nodes.len() as u32).collect::<Vec<_>>())?;
-        Ok(ViewData { design, likelihoods: self.likelihoods(nodes)? })
+        Ok(ViewData { design, likelihoods: self.likelihoods(nodes, without)? })
     }
 
     fn sums(&self, blocks: &[Block], nodes: &[u32]) -> Sums {
@@ -112,12 +135,17 @@ impl Stage<'_> {
     }
 
     /// How likely what is known of each node besides the sums would be in each class, up to a factor for each node.
-    fn likelihoods(&self, nodes: &[u32]) -> Result<Vec<f32>> {
+    fn likelihoods(&self, nodes: &[u32], without: Option<usize>) -> Result<Vec<f32>> {
         let (rows, splits) = (self.rows, self.splits);
         let (classes, priors) = (rows.classes(), splits.priors(rows));
         let mut values = self.features.known(rows, nodes)?;
+        let folds = splits.folds();
+        let is_left_out = |node: &u32| {
+            let place = self.features.places.get(node).copied();
+            without.is_some_and(|fold| place.is_some_and(|place| folds.holds(fold, place)))
+        };
         for (&node, row) in nodes.iter().zip(values.chunks_exact_mut(classes)) {
-            if splits.is_train[node as usize] {
+            if splits.is_train[node as usize] && !is_left_out(&node) {
                 let label = rows.labels()[node as usize] as usize;
                 row.fill(0.0);
                 row[label] = (1.0 / priors[label]) as f32;
@@ -131,7 +159,7 @@ impl Stage<'_> {
     }
 
     /// The linear combination that nodes that choose like best.
-    fn linear(&self, blocks: &[Block], view: &Softmax) -> Result<Candidate> {
+    fn linear(&self, blocks: &[Block], view: View<'_>) -> Result<Candidate> {
         let shape = self.shape;
         let (many, out_of_fold) = (shape.classes >= MANY_CLASSES, self.is_table());
         let read = self.read(blocks, false)?;
@@ -155,10 +183,7 @@ impl Stage<'_> {
     }
 
     /// The better of a linear combination and a perceptron that reads the rows too, with trees where these help.
-    fn or_more_than_linear(&self, blocks: &[Block], view: &Softmax, linear: Candidate) -> Result<Candidate> {
-        if !self.is_table() {
-            return Ok(linear);
-        }
+    fn or_more_than_linear(&self, blocks: &[Block], view: View<'_>, linear: Candidate) -> Result<Candidate> {
         let shape = self.shape;
         let read = self.read(blocks, true)?;
         let joined = self.joined(&read, view)?;
@@ -193,11 +218,19 @@ impl Stage<'_> {
         })
     }
 
-    fn joined<'r>(&self, read: &'r Read, view: &Softmax) -> Result<[Joined<'r>; 2]> {
+    fn joined<'r>(&self, read: &'r Read, (view, by_others): View<'_>) -> Result<[Joined<'r>; 2]> {
         let parts = [&self.splits.train, &self.splits.held_out];
         let joined = |part: usize| -> Result<Joined<'r>> {
-            let mut seen = view.logits(&self.view_inputs(&read.sums[part])?, &read.places[part])?;
-            log_softmax(&mut seen, self.shape.classes);
+            let (inputs, classes) = (self.view_inputs(&read.sums[part])?, self.shape.classes);
+            let mut seen = view.logits(&inputs, &read.places[part])?;
+            for (fold, without) in by_others.iter().enumerate().filter(|_| part == 0) {
+                let left_out = self.splits.folds().of(fold, &read.places[part]);
+                let logits = without.logits(&inputs, &left_out)?;
+                for (&place, logits) in left_out.iter().zip(logits.chunks_exact(classes)) {
+                    seen[place as usize * classes..][..classes].copy_from_slice(logits);
+                }
+            }
+            log_softmax(&mut seen, classes);
             let known = self.features.known(self.rows, parts[part])?;
             let own = read.own.as_ref().map(|own| &own[part][..]);
             Ok(Joined::new(&known, &seen, read.sums[part].all(), own, self.shape))
@@ -215,6 +248,10 @@ impl Stage<'_> {
         Labelled { fitted: known(0), held_out: known(1), folds, classes }
     }
 }
+
+/// The view of the sums, and for each fold of the training nodes the one that was fitted without it; none where their
+/// labels do not choose.
+type View<'a> = (&'a Softmax, &'a [Softmax]);
 
 /// Sums, rows and labels of training nodes and of those held out.
 struct Read {
