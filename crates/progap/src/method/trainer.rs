@@ -163,8 +163,8 @@ impl<'r> Trainer<'r> {
         Ok(())
     }
 
-    /// The next noisy aggregate in which both messages of an undirected edge share its influence by these weights, asked
-    /// for once and kept. Each row is divided by the mean share that a receiver of its weight gets, so that rows of all
+    /// The next noisy aggregate in which both messages of an undirected edge share its influence by these weights,
+    /// asked for once and kept. Each row is divided by the mean share that a receiver of its weight gets, so that rows of all
     /// weights are of one size.
     pub fn aggregate_in_pairs(
         &mut self,

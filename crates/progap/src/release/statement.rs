@@ -361,8 +361,8 @@ pub(super) fn public(
             public.push("features and labels of all nodes".into());
             if settings.weighs_pairs() && settings.touches_edges() {
                 public.push(format!(
-                    "the weights by which the two messages of an undirected edge share its influence: {} for training nodes and 1 for \
-                     others, as receivers",
+                    "the weights by which the two messages of an undirected edge share its influence: {} for \
+                     training nodes and 1 for others, as receivers",
                     settings.known_weight
                 ));
             }

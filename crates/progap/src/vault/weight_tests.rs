@@ -159,8 +159,8 @@ fn out_is_in_of_the_graph_turned_round() {
     }
 }
 
-/// The sums of messages of norm one where both messages of an edge share its influence: as they are computed at once, and
-/// as they pass by.
+/// The sums of messages of norm one where both messages of an edge share its influence: as they are computed at once,
+/// and as they pass by.
 fn paired(dataset: Dataset, steps: impl Fn(usize) -> f64) -> Vec<f32> {
     let settings = Settings {
         undirected: true,
@@ -191,8 +191,8 @@ fn paired(dataset: Dataset, steps: impl Fn(usize) -> f64) -> Vec<f32> {
     at_once
 }
 
-/// With both weights one an undirected edge would move the sums by the root of two: here by one, whoever is at its ends,
-/// and one direction by its share.
+/// With both weights one an undirected edge would move the sums by the root of two: here by one, whoever is at its
+/// ends, and one direction by its share.
 #[test]
 fn an_undirected_edge_moves_sums_by_one_where_its_messages_share_it() {
     let steps = |node: usize| if node.is_multiple_of(3) { 0.25 } else { 1.0 };
