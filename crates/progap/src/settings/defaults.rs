@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(of("epsilon"), "1; 8 at level node");
         assert_eq!(of("delta"), "auto");
         assert_eq!(of("messages"), "auto; labels at level node");
-        assert_eq!(of("batch_size"), "256; 512 for progap-labels; 2048 for dp-gnn");
+        assert_eq!(of("batch_size"), "512; 256 for progap, gap, mlp; 2048 for dp-gnn");
         assert_eq!(of("hidden"), "16; 8 for progap-views at level edge");
         assert_eq!(of("encoder_layers"), "2");
         assert_eq!(of("layerwise"), "off");
