@@ -78,7 +78,7 @@ pub fn lint(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remar
         let text = format!(
             "delta {:e} follows the published rule; the usual one for this data is {:e}",
             delta::of(settings, sizes),
-            delta::usual(delta::records(settings, sizes))
+            delta::usual(settings.level, delta::records(settings, sizes))
         );
         remarks.push(note("published-delta", text));
     }

@@ -12,7 +12,8 @@ use progap::plan::{Plan, automatic_delta};
 use progap::query::Query;
 use progap::settings::{Bounding, Level, Settings};
 use progap::vault::{
-    AddressedAggregation, Aggregate, Aggregation, Gradient, Message, ReceiverWeights, Rows, Vault,
+    AddressedAggregation, Aggregate, Aggregation, Gradient, Message, PairedAggregation, ReceiverWeights,
+    Rows, Vault,
 };
 use progap::{Error, Result};
 
@@ -248,11 +249,12 @@ pub fn ask_vault(
     let messages = dataset.features().to_dense(dataset.nodes());
     let width = dataset.features().columns();
     let weights = receiver_weights(settings, dataset.nodes());
-    every_round(open(dataset, settings, plan, randomness)?, settings, |vault, round| {
-        if let Some(weights) = &weights {
-            return ask_round_to(vault, (&messages, width), round, weights);
+    every_round(open(dataset, settings, plan, randomness)?, settings, |vault, round| match &weights {
+        Some(weights) if settings.weighs_pairs() => {
+            ask_round_in_pairs(vault, (&messages, width), round, weights)
         }
-        ask_round(vault, &messages, width, round, &format!("aggregate {}", round + 1))
+        Some(weights) => ask_round_to(vault, (&messages, width), round, weights),
+        None => ask_round(vault, &messages, width, round, &format!("aggregate {}", round + 1)),
     })
 }
 
@@ -309,10 +311,24 @@ fn ask_round_to(
     Ok(answer.chunks_exact(width + 1).flat_map(|row| &row[..width]).copied().collect())
 }
 
+/// As [`ask_round`], where both messages of an undirected edge share its influence.
+fn ask_round_in_pairs(
+    vault: &mut Vault,
+    (messages, width): (&[f32], usize),
+    round: usize,
+    weights: &ReceiverWeights,
+) -> Result<Vec<f32>> {
+    let values = signed(messages, width, round);
+    let aggregates = &vec![Aggregate { values: values.into(), width }];
+    let label = format!("aggregate {}", round + 1);
+    vault.ask(PairedAggregation { label, message: Message::Input(1), aggregates, weights })
+}
+
 /// The weights of receivers under audit, where a run has any: large ones and small ones in turn.
 fn receiver_weights(settings: &Settings, nodes: usize) -> Option<ReceiverWeights> {
     let weight = |node: usize| if node.is_multiple_of(2) { 1.0 } else { settings.known_weight };
-    settings.weighs_receivers().then(|| ReceiverWeights::nearest((0..nodes).map(weight)))
+    (settings.weighs_receivers() || settings.weighs_pairs())
+        .then(|| ReceiverWeights::nearest((0..nodes).map(weight)))
 }
 
 fn signed(messages: &[f32], width: usize, round: usize) -> Vec<f32> {

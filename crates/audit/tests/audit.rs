@@ -567,6 +567,28 @@ fn addressed_sums_and_tables_pass_and_planted_faults_are_found() {
     }
 }
 
+/// Both messages of an undirected edge share its influence: an honest mechanism passes, and two whole messages with the
+/// noise for shared ones are found, as is noise that is a third too small. An accusation of the honest one has
+/// probability at most 0.001.
+#[test]
+fn shared_edges_pass_and_two_whole_messages_are_found() {
+    let whole = Settings {
+        epsilon: Some(4.0),
+        delta: Some(1e-6),
+        undirected: true,
+        known_weight: 1.0,
+        ..Settings::of(MethodKind::ProgapViews, Level::Edge)
+    };
+    let shared = Settings { known_weight: 0.35, ..whole.clone() };
+    let honest = plan(&shared);
+    let trials = mechanism::audit(&network(), &shared, &honest, Some(4000), || seeded(3)).expect("audited");
+    assert!(!refuted(&evaluate(&trials, CONFIDENCE).expect("findings")));
+    let claimed = (shared.clone(), honest.clone());
+    let both_whole = for_sensitivity(&honest, plan(&whole).sensitivity);
+    assert!(refuted(&audit_aggregates(&claimed, (&whole, &both_whole), 20_000, 6)));
+    assert!(refuted(&audit_aggregates(&claimed, (&shared, &weaker(&honest, 1.5)), 20_000, 6)));
+}
+
 /// Weights that are made of a private row: the record of a receiver then moves what all of its senders say.
 #[test]
 fn weights_made_of_private_rows_are_found() {

@@ -121,7 +121,7 @@ fn remedy(settings: &Settings) -> Vec<String> {
     let weights = "--class-weights balanced".to_string();
     let mut flags = vec![];
     if settings.class_weights != ClassWeights::Balanced {
-        let usual = catalogue::default_method(settings.level);
+        let usual = catalogue::RECOMMENDED;
         if balances(settings) {
             flags.push(weights);
         } else if balances(&Settings::of(usual, settings.level)) {

@@ -124,12 +124,15 @@ fn sigma_and_epsilon_lead_to_each_other() {
 #[test]
 fn undirected_edges_cost_more_than_edges() {
     let edge = json("--level edge --depth 3 --sigma 8 --delta 1e-7", "");
-    let undirected = json("--level edge --undirected --depth 3 --sigma 8 --delta 1e-7", "");
+    let undirected = json("--level edge --undirected --known-weight 1 --depth 3 --sigma 8 --delta 1e-7", "");
     assert!(number(&undirected["epsilon"]) > 1.3 * number(&edge["epsilon"]));
     assert_eq!(edge["epsilon_undirected"], undirected["epsilon"]);
     assert_eq!(undirected["epsilon_undirected"], undirected["epsilon"]);
     assert_eq!(undirected["epsilon_directed"], edge["epsilon"]);
     assert_eq!(number(&undirected["sensitivity"]), 2f64.sqrt().next_up(), "rounded up");
+    // Messages that share an edge's influence move sums as much as one message does.
+    let shared = json("--level edge --undirected --depth 3 --sigma 8 --delta 1e-7", "");
+    assert_eq!((number(&shared["sensitivity"]), &shared["epsilon"]), (1.0, &edge["epsilon"]));
     // Of a tree nothing is known but its sensitivities.
     let tree = r#"{"unit": "edge", "event": {"type": "gaussian", "sigma": 8, "sensitivity": 1}}"#;
     let group = json("--events - --delta 1e-7", tree);
@@ -227,7 +230,7 @@ fn bad_flags_are_refused() {
     );
     refused("--level node --depth 2 --epsilon 1 --delta 1e-6", "", &["--train-nodes"]);
     refused(&format!("{NODE} --depth 1 --epsilon 1 --undirected"), "", &["--undirected"]);
-    let sizes = "--level node --epsilon 2 --delta 1e-6 --train-nodes 2000";
+    let sizes = "--level node --method progap-labels --epsilon 2 --delta 1e-6 --train-nodes 2000";
     refused(sizes, "", &["--nodes", "--columns", "--classes"]);
     let queries = |nodes: usize| {
         let answer = json(&format!("{sizes} --columns 9 --classes 3 --nodes {nodes}"), "");
@@ -411,7 +414,7 @@ fn a_trained_run_has_the_noise_that_was_accounted_for() {
     // A depth that follows from columns, classes and training nodes.
     let node = [("level", "node"), ("epsilon", "8"), ("delta", "1e-5")];
     trained_and_accounted(&data, &node, false);
-    assert_eq!(Settings::new(Level::Node).method, MethodKind::ProgapLabels);
+    assert_eq!(Settings::new(Level::Node).method, MethodKind::ProgapViews);
 }
 
 #[test]
@@ -431,14 +434,15 @@ fn one_flag_says_whose_answer_counts() {
 #[test]
 fn batches_follow_from_columns_and_classes_where_the_depth_is_given() {
     let rate = |columns: usize| {
-        let flags = "--level node --epsilon 8 --delta 1e-5 --train-nodes 2000 --depth 1";
+        let flags =
+            "--level node --method progap-labels --epsilon 8 --delta 1e-5 --train-nodes 2000 --depth 1";
         let answer = json(&format!("{flags} --columns {columns}"), "");
         let queries = answer["queries"].as_array().cloned().unwrap_or_default();
         queries.iter().find_map(|query| query["sampling_rate"].as_f64().filter(|rate| *rate < 1.0))
     };
     assert_eq!((rate(600), rate(601)), (Some(0.0625), Some(0.25)));
     // Where the budget is small they follow from the classes too.
-    let small = "--level node --epsilon 2 --delta 1e-5 --train-nodes 2000 --depth 1 --columns 6";
+    let small = "--level node --method progap-labels --epsilon 2 --delta 1e-5 --train-nodes 2000 --depth 1 --columns 6";
     refused(small, "", &["--batch-size", "--classes"]);
     assert_ne!(
         json(&format!("{small} --classes 2"), "")["sigma"],
@@ -449,7 +453,7 @@ fn batches_follow_from_columns_and_classes_where_the_depth_is_given() {
 /// Queries that training asks of number columns without bounds are accounted for where the number of these is told.
 #[test]
 fn counts_of_number_columns_follow_from_sizes() {
-    let flags = "--level node --epsilon 8 --delta 1e-5 --train-nodes 9000 --depth 1";
+    let flags = "--level node --method progap-labels --epsilon 8 --delta 1e-5 --train-nodes 9000 --depth 1";
     let counts = |more: &str| {
         let answer = json(&format!("{flags} {more}"), "");
         let queries = answer["queries"].as_array().cloned().unwrap_or_default();

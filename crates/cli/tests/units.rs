@@ -179,8 +179,8 @@ fn delta_counts_every_record_and_the_paper_keeps_its_own_rule() {
     for (out, flags, delta) in [
         ("edge", &[][..], 1e-6),
         ("directed", &["--directed"], 1e-6),
-        ("node", &node, 1e-5),
-        ("dp-gnn", &dp_gnn, 1e-5),
+        ("node", &node, 6e-5),
+        ("dp-gnn", &dp_gnn, 6e-5),
         ("paper", &["--preset", "paper"], 1e-5),
         ("paper-node", &paper, 1e-4),
     ] {

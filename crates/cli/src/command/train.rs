@@ -239,7 +239,11 @@ fn init_line(
 ) -> progap::Result<String> {
     let (plan, unit) = (run::prepare(dataset, settings)?, run::chargeable(settings)?);
     // A run without a delta is charged at any.
-    let delta = if plan.delta > 0.0 { plan.delta } else { delta::usual(dataset.graph().distinct_edges()) };
+    let delta = if plan.delta > 0.0 {
+        plan.delta
+    } else {
+        delta::usual(Level::Edge, dataset.graph().distinct_edges())
+    };
     let mut words = vec!["progap".to_owned(), "ledger".into(), "init".into(), file.display().to_string()];
     words.push("--data".into());
     words.extend(source.as_arguments());

@@ -137,6 +137,32 @@ impl<T: MessageInt> Quantiser<T> {
         Ok(NormBudget(squared))
     }
 
+    /// The budget of the message that a node of weight `sender` sends to one of weight `receiver`, where both messages
+    /// of their edge share one unit of influence: `floor(S^2 receiver^2 / (receiver^2 + sender^2))`. With the budget of
+    /// the message that goes back it is at most `S^2` ([proof](crate::proofs::units)).
+    ///
+    /// ```
+    /// use progap_privacy::noise::Quantiser;
+    /// let quantiser = Quantiser::<i16>::new(1000)?;
+    /// let there = quantiser.of_a_pair(4, 3)?.squared();
+    /// let back = quantiser.of_a_pair(3, 4)?.squared();
+    /// assert_eq!((there, back), (640_000, 360_000));
+    /// # Ok::<(), progap_privacy::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Two weights of zero, or one that is too large to be squared.
+    pub fn of_a_pair(self, receiver: u32, sender: u32) -> Result<NormBudget> {
+        let square = |weight: u32| u128::from(weight).pow(2);
+        let both = square(receiver) + square(sender);
+        if both == 0 {
+            return Err(Error::invalid("weights of a pair", 0, "not both zero"));
+        }
+        let unit = u128::from(self.scale.get()).pow(2);
+        // At most the square of the scale, which fits the type.
+        Ok(NormBudget((unit * square(receiver) / both) as u64))
+    }
+
     /// `z = round(S w m / max(1, |m|))` for every row `m` of `width` floats, then shrunk if its squared norm
     /// exceeds the row's budget. Truncation would lose half a unit of every entry, and with it signal.
     ///

@@ -113,6 +113,8 @@ fn needed(dataset: &Dataset, settings: &Settings, plan: &Plan, held: Held) -> (f
     let widest = widths.iter().copied().max().unwrap_or(0) as f64;
     let value = match (settings.level, choose_scale(plan.aggregate_multiplier * plan.sensitivity, 1.0)) {
         (Level::None, _) => 4.0,
+        // What a node says to receivers of either weight.
+        _ if settings.weighs_pairs() => 4.0,
         (Level::Edge, Ok((MessageType::I8, _))) => 1.0,
         _ => 2.0,
     };

@@ -24,26 +24,20 @@ pub const PUBLISHED: MethodKind = MethodKind::Progap;
 /// The method whose networks have the most settings.
 const STAGES: MethodKind = MethodKind::ProgapLabels;
 
-/// The recommended method at a level: two views where rows are public, label messages where they are private.
-pub fn default_method(level: Level) -> MethodKind {
-    match level {
-        Level::None | Level::Edge => MethodKind::ProgapViews,
-        Level::Node => STAGES,
-    }
-}
+/// The recommended method, at every level: two views.
+pub const RECOMMENDED: MethodKind = MethodKind::ProgapViews;
 
 /// Settings at node level of networks that are trained in batches.
 pub const OF_BATCHES: [&str; 4] = ["hidden", "batch_size", "clip", "gradient_noise_ratio"];
 
 /// The method where none is asked for: the recommended one, or that with label messages where a setting is asked for,
 /// by name, that only its networks have.
-pub fn method_for(level: Level, asked: &[&str]) -> MethodKind {
-    let usual = default_method(level);
+pub fn method_for(asked: &[&str]) -> MethodKind {
     let foreign = |name: &&str| {
-        usual.spec().ignored.contains(name)
-            || (STAGES.spec().own.contains(name) && !usual.spec().own.contains(name))
+        RECOMMENDED.spec().ignored.contains(name)
+            || (STAGES.spec().own.contains(name) && !RECOMMENDED.spec().own.contains(name))
     };
-    if asked.iter().any(foreign) { STAGES } else { usual }
+    if asked.iter().any(foreign) { STAGES } else { RECOMMENDED }
 }
 
 /// What nodes learn of their neighbours in a run with these settings, in words.

@@ -21,7 +21,8 @@ use crate::scratch::Scratch;
 use crate::settings::{Selection, Settings};
 use crate::vault::{
     AddressedAggregation, Aggregate, Aggregates, Aggregation, ClassCounts, Message, NoisyGraph,
-    ReceiverWeights, Streamable, Streamed, Vault, Votes, asks_for_columns, asks_for_counts,
+    PairedAggregation, ReceiverWeights, Streamable, Streamed, Vault, Votes, asks_for_columns,
+    asks_for_counts,
 };
 use crate::{Error, Remedy, Result};
 
@@ -158,6 +159,32 @@ impl<'r> Trainer<'r> {
         let label = format!("aggregate {number}");
         let question = AddressedAggregation { label, message, aggregates, weights };
         let answer = self.answer((number, width + 1), question, |_, _| ())?;
+        aggregates.push(answer);
+        Ok(())
+    }
+
+    /// The next noisy aggregate in which both messages of an undirected edge share its influence by these weights,
+    /// asked for once and kept. Each row is divided by the mean share that a receiver of its weight gets, so that rows of all
+    /// weights are of one size.
+    pub fn aggregate_in_pairs(
+        &mut self,
+        aggregates: &mut Aggregates,
+        message: Message<'_>,
+        weights: &ReceiverWeights,
+    ) -> Result<()> {
+        let width = message.width(aggregates, (self.vault.columns(), self.shape.1));
+        self.next(QueryKind::Aggregation, width)?;
+        let number = aggregates.len() + 1;
+        let label = format!("aggregate {number}");
+        let question = PairedAggregation { label, message, aggregates, weights };
+        let (shares, row) = (weights.mean_shares(), std::cell::Cell::new(0));
+        let divide = |rows: &mut [f32], width: usize| {
+            for values in rows.chunks_exact_mut(width.max(1)) {
+                let share = shares.get(row.replace(row.get() + 1)).copied().unwrap_or(1.0);
+                values.iter_mut().for_each(|value| *value /= share);
+            }
+        };
+        let answer = self.answer((number, width), question, divide)?;
         aggregates.push(answer);
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! The delta of a guarantee: chosen where none is given, and refused where it would mean nothing.
 //!
 //! A delta of one over the number of records allows a release that shows one record as it is. The rule is a tenth of
-//! that at most, and it reads the number of records only as the power of ten that it is rounded up to. So neither a
-//! delta that was chosen nor a refusal tells more of the number of edges than this order of magnitude, which the
-//! statement lists as public ([proof](progap_privacy::proofs::delta)).
+//! that at most. The number of edges is private: it is read only as the power of ten that it is rounded up to, so that
+//! neither a delta that was chosen nor a refusal tells more of it than this order of magnitude, which the statement
+//! lists as public ([proof](progap_privacy::proofs::delta)). The number of nodes is public: there delta has one digit, which at a small
+//! epsilon is worth up to a point of accuracy.
 
 use crate::plan::{PublicFacts, automatic_delta};
 use crate::settings::{DeltaRule, Level, Settings};
@@ -40,15 +41,30 @@ pub fn largest(records: usize) -> f64 {
     negative_power(zeros(records))
 }
 
-/// The usual delta for this many records: a tenth of one over their number, rounded down to a power of ten.
+/// The usual delta for this many records: a tenth of one over their number, rounded down to one digit where that
+/// number is public, at node level, and to a power of ten elsewhere.
 ///
 /// ```
 /// use progap::delta;
+/// use progap::settings::Level;
 ///
-/// assert_eq!([delta::usual(13_000), delta::usual(10_000)], [1e-6, 1e-5]);
+/// assert_eq!([13_000, 10_000].map(|records| delta::usual(Level::Edge, records)), [1e-6, 1e-5]);
+/// assert_eq!([13_000, 10_000].map(|records| delta::usual(Level::Node, records)), [7e-6, 1e-5]);
 /// ```
-pub fn usual(records: usize) -> f64 {
-    negative_power(zeros(records) + 1)
+pub fn usual(level: Level, records: usize) -> f64 {
+    let zeros = zeros(records);
+    with_digit(if level == Level::Node { digit(zeros, records) } else { 1 }, zeros + 1)
+}
+
+/// How many times `10^-zeros` goes into one over the number of records: from 1 to 9, as these are at most `10^zeros`
+/// and more than a tenth of it.
+fn digit(zeros: usize, records: usize) -> u128 {
+    10u128.saturating_pow(zeros as u32) / records.max(1) as u128
+}
+
+/// The number that is written with this digit and exponent: the nearest to it that there is.
+fn with_digit(digit: u128, zeros: usize) -> f64 {
+    format!("{digit}e-{zeros}").parse().unwrap_or(0.0)
 }
 
 /// The number of records that a run protects: undirected edges, directed edges, or all nodes.
@@ -91,7 +107,12 @@ pub(crate) fn implied(delta: f64, settings: &Settings) -> Option<u64> {
     let zeros = match (settings.delta, settings.delta_rule) {
         // Above one over the records none is accepted.
         (Some(_), _) => return Some((1.0 / delta) as u64),
-        (None, DeltaRule::Records) => (1..=20).find(|&zeros| negative_power(zeros) == delta)? - 1,
+        (None, DeltaRule::Records) => {
+            let digits = if settings.level == Level::Node { 1..=9 } else { 1..=1 };
+            let mut written = (1..=20).flat_map(|zeros| digits.clone().map(move |digit| (digit, zeros)));
+            let (digit, zeros) = written.find(|&(digit, zeros)| with_digit(digit, zeros) == delta)?;
+            return 10u64.checked_pow(zeros as u32 - 1).map(|records| records / digit as u64);
+        }
         (None, DeltaRule::Published) => (1..=20).find(|&zeros| 10f64.powi(-zeros) == delta)? as usize,
     };
     10u64.checked_pow(zeros as u32)
@@ -111,7 +132,7 @@ pub fn of(settings: &Settings, sizes: PublicFacts) -> f64 {
     match (settings.delta, settings.delta_rule, settings.level) {
         _ if !matters(settings) => settings.delta.unwrap_or(0.0),
         (Some(delta), _, _) => delta,
-        (None, DeltaRule::Records, _) => usual(counted(settings, sizes)),
+        (None, DeltaRule::Records, level) => usual(level, counted(settings, sizes)),
         (None, DeltaRule::Published, Level::Node) => automatic_delta(sizes.train_nodes),
         (None, DeltaRule::Published, _) => automatic_delta(sizes.edges.max(least_records(settings, sizes))),
     }
@@ -149,7 +170,7 @@ pub fn check(settings: &Settings, sizes: PublicFacts) -> Result<()> {
 /// A remark on a delta that is accepted but above the usual one.
 pub fn caution(settings: &Settings, sizes: PublicFacts) -> Option<String> {
     let (delta, count) = (of(settings, sizes), counted(settings, sizes));
-    let (usual, most) = (usual(count), largest(count));
+    let (usual, most) = (usual(settings.level, count), largest(count));
     if !matters(settings) || delta <= usual {
         return None;
     }
@@ -174,7 +195,7 @@ mod tests {
     #[test]
     fn the_usual_delta_is_at_most_a_tenth_of_one_over_the_records_and_a_power_of_ten() {
         for records in [1usize, 2, 9, 10, 11, 99, 100, 101, 9_750, 13_000, 999_999, 1_000_000, 1_000_001] {
-            let (usual, most) = (usual(records), largest(records));
+            let (usual, most) = (usual(Level::Edge, records), largest(records));
             assert!(usual * records as f64 <= 0.1 * (1.0 + 1e-12), "{records}: {usual:e}");
             assert!(
                 usual * records as f64 > 0.01 * (1.0 - 1e-12),
@@ -185,16 +206,36 @@ mod tests {
         }
     }
 
+    /// Where the number of records is public, one digit more of it is used, and nothing above a tenth of one over it.
+    #[test]
+    fn at_node_level_delta_has_one_digit_and_is_the_largest_such() {
+        for records in [1usize, 2, 3, 9, 10, 11, 99, 101, 2_708, 9_750, 13_000, 22_900, 999_999, 1_000_001] {
+            let chosen = usual(Level::Node, records);
+            let (mantissa, exponent) =
+                format!("{chosen:e}").split_once('e').map(|(m, e)| (m.to_owned(), e.to_owned())).expect("e");
+            let digit: u128 = mantissa.parse().expect("one digit");
+            let zeros: u32 = exponent.trim_start_matches('-').parse().expect("zeros");
+            let fits = |digit: u128| 10 * records as u128 * digit <= 10u128.pow(zeros);
+            assert!((1..=9).contains(&digit) && fits(digit), "{records}: {chosen:e}");
+            assert!(!fits(digit + 1), "{records}: {chosen:e} is not the largest");
+            let settings = Settings::of(MethodKind::ProgapViews, Level::Node);
+            let most = implied(chosen, &settings).expect("by the rule") as usize;
+            assert!(most >= records && usual(Level::Node, most) == chosen, "{records}: {most}");
+        }
+        let settings = Settings::of(MethodKind::ProgapViews, Level::Node);
+        assert_eq!(implied(1.5e-6, &settings), None, "of two digits");
+    }
+
     /// 13,000 nodes of which 9,750 train: the published rule gives a delta above one over the records.
     #[test]
     fn every_node_is_a_record_at_node_level() {
         let sizes = PublicFacts { train_nodes: 9_750, nodes: 13_000, ..PublicFacts::default() };
         for method in [MethodKind::ProgapLabels, MethodKind::Gap, MethodKind::Mlp, MethodKind::DpGnn] {
             let settings = Settings::of(method, Level::Node);
-            assert_eq!(of(&settings, sizes), 1e-6, "{method}");
+            assert_eq!(of(&settings, sizes), 7e-6, "{method}");
             assert_eq!(of(&settings.clone().with_published_guarantee(), sizes), 1e-4, "{method}");
             let given = |delta| Settings { delta: Some(delta), ..settings.clone() };
-            assert!(caution(&given(1e-6), sizes).is_none() && caution(&given(1e-5), sizes).is_some());
+            assert!(caution(&given(7e-6), sizes).is_none() && caution(&given(8e-6), sizes).is_some());
             check(&given(1e-5), sizes).expect("accepted");
             let refusal = check(&given(1.1e-5), sizes).expect_err("refused").to_string();
             assert!(refusal.contains("at most 1e-5") && refusal.contains("nodes"), "{refusal}");

@@ -332,8 +332,12 @@ fn ask(queries: &mut Queries, query: &QuerySpec, settings: &Settings, sizes: Pub
             queries.add(vault::edge_response(SparseResponse::event(epsilon)?), 1);
         }
         QueryKind::ClassCounts => queries.add(vault::class_count()?, 1),
-        QueryKind::ClassSums => queries.add(vault::class_sum(NoiseRatios::of(settings).class_sums)?, 1),
-        QueryKind::LabelTable => queries.add(vault::label_table(NoiseRatios::of(settings).label_tables)?, 1),
+        QueryKind::ClassSums => {
+            queries.add(vault::class_sum(NoiseRatios::of(settings, sizes.columns).class_sums)?, 1)
+        }
+        QueryKind::LabelTable => {
+            queries.add(vault::label_table(NoiseRatios::of(settings, sizes.columns).label_tables)?, 1)
+        }
         QueryKind::ColumnCounts => queries.add(vault::column_count()?, vault::COLUMN_ROUNDS),
         QueryKind::Gradient => {
             let batches = Batches::new(settings, sizes)?;
@@ -431,6 +435,7 @@ impl Batches {
 pub fn sensitivity(settings: &Settings) -> f64 {
     match settings.level {
         Level::Node => influence(settings),
+        _ if settings.weighs_pairs() => 1.0,
         _ if settings.undirected => undirected_sensitivity(),
         _ => 1.0,
     }

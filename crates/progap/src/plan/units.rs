@@ -69,7 +69,7 @@ pub fn in_unit(queries: &Queries, settings: &Settings, unit: Unit) -> Result<Opt
     for (query, count) in queries.iter() {
         let told = match settings.level {
             Level::Node => of_a_list(query, unit),
-            _ => of_edges(query, unit).map(Told::AsMuchAs),
+            _ => of_edges(query, settings, unit).map(Told::AsMuchAs),
         };
         match told {
             None => return Ok(None),
@@ -153,7 +153,7 @@ fn of_a_list(query: &Query, unit: Unit) -> Option<Told> {
 ///   undirected edge is two of them: the number of edges moves by 2 and two bits change, each answered on its own.
 ///   Where they are about pairs, one direction changes the bit of its pair or nothing: what holds for pairs holds for
 ///   it.
-fn of_edges(query: &Query, unit: Unit) -> Option<Event> {
+fn of_edges(query: &Query, settings: &Settings, unit: Unit) -> Option<Event> {
     match (query.name.as_str(), &query.event, unit) {
         (vault::VOTES, Event::Laplace { scale, .. }, _) => {
             let sensitivity = if unit == Unit::EdgeUndirected { 2.0 } else { 1.0 };
@@ -166,7 +166,7 @@ fn of_edges(query: &Query, unit: Unit) -> Option<Event> {
         (vault::EDGE_RESPONSE, event, Unit::EdgeUndirected) => {
             Some(Event::SelfComposed { event: Box::new(event.clone()), count: 2 })
         }
-        (vault::AGGREGATION, event, _) => sum_in_unit(event, unit),
+        (vault::AGGREGATION, event, _) => sum_in_unit(event, settings, unit),
         _ => None,
     }
 }
@@ -175,9 +175,17 @@ fn of_edges(query: &Query, unit: Unit) -> Option<Event> {
 ///
 /// # Proof definition
 /// Such a sum moves in one row by 1 at most where one directed edge changes, and in two rows, so by sqrt 2, where an
-/// undirected edge does: the sensitivity is replaced.
-fn sum_in_unit(event: &Event, unit: Unit) -> Option<Event> {
+/// undirected edge does: the sensitivity is replaced. Where both messages of an undirected edge share its influence,
+/// it moves the sum by 1, and one direction by the largest weight that a message can have.
+fn sum_in_unit(event: &Event, settings: &Settings, unit: Unit) -> Option<Event> {
     match (event, unit) {
+        (Event::Gaussian { sigma, .. }, Unit::Edge) if settings.weighs_pairs() => {
+            let sensitivity = largest_of_a_pair(settings);
+            Some(Event::Gaussian { sigma: *sigma, sensitivity })
+        }
+        (Event::Gaussian { sigma, .. }, Unit::EdgeUndirected) if settings.weighs_pairs() => {
+            Some(Event::Gaussian { sigma: *sigma, sensitivity: 1.0 })
+        }
         (Event::Gaussian { sigma, .. }, Unit::Edge) => {
             Some(Event::Gaussian { sigma: *sigma, sensitivity: 1.0 })
         }
@@ -186,6 +194,13 @@ fn sum_in_unit(event: &Event, unit: Unit) -> Option<Event> {
         }
         _ => None,
     }
+}
+
+/// The largest weight of a message where both of an edge share its influence: from the node of the smallest weight to
+/// one of weight 1. Rounded up.
+fn largest_of_a_pair(settings: &Settings) -> f64 {
+    let least = f64::from(vault::ReceiverWeights::nearest([settings.known_weight]).of(0));
+    (1.0 / (1.0 + least * least)).sqrt().next_up().next_up().min(1.0)
 }
 
 /// The epsilon of events by the accountant of the settings.

@@ -366,6 +366,13 @@ pub(super) fn public(
         }
         Level::Edge => {
             public.push("features and labels of all nodes".into());
+            if settings.weighs_pairs() && settings.touches_edges() {
+                public.push(format!(
+                    "the weights by which the two messages of an undirected edge share its influence: {} for \
+                     training nodes and 1 for others, as receivers",
+                    settings.known_weight
+                ));
+            }
             if settings.unit_from_data && settings.touches_edges() {
                 let every = if settings.undirected { "every edge has" } else { "not every edge has" };
                 public.push(format!(

@@ -210,7 +210,7 @@ choices! { "accounting",
 choices! { "delta_rule",
     /// How a delta is chosen where none is given.
     DeltaRule {
-        /// At most a tenth of one over the number of records, rounded down to a power of ten.
+        /// At most a tenth of one over the number of records, rounded down to a power of ten; at node level to a digit.
         Records = "records",
         /// As published: as many zeros as the number of directed edges, or of training nodes, has digits. Settings that
         /// say nothing were written when this was the only rule.

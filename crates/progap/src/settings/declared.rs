@@ -103,9 +103,10 @@ settings! { for level:
     #[serde(default = "FeatureLearning::gradients", skip_serializing_if = "FeatureLearning::is_gradients")]
     node feature_learning: FeatureLearning = FeatureLearning::Gradients, TRAINING.costs(ALWAYS);
 
-    /// Weight of training nodes as receivers in progap-views; other nodes have 1
+    /// Weight of training nodes as receivers in progap-views, at node level or of undirected edges; others have 1
     #[serde(default = "known_weight", skip_serializing_if = "is_known_weight")]
-    node known_weight: f64 = known_weight(), PRIVACY.within(0.0625, 1.0).needs(&[AGGREGATES_ALONE]);
+    private known_weight: f64 = known_weight(),
+        PRIVACY.within(0.0625, 1.0).needs(&[AGGREGATES_ALONE, SHARED_EDGES]).costs(AT_EDGE_LEVEL);
 
     /// How a sender's influence is bounded
     node bounding: Bounding = Bounding::Weight, PRIVACY.needs(&[SENDERS]).costs(ALWAYS);
@@ -161,6 +162,9 @@ const ALWAYS: Costs = |_| true;
 /// Where steps of training are among what is asked.
 const AT_NODE_LEVEL: Costs = |settings| settings.level == Level::Node;
 
+/// Where sensitivities depend on how an edge is shared.
+const AT_EDGE_LEVEL: Costs = |settings| settings.level == Level::Edge;
+
 /// Where each aggregation is a query of its own.
 const ASKED_EACH_TIME: Costs = |settings| !settings.method.can().mixes_rows;
 
@@ -179,6 +183,12 @@ fn is_known_weight(weight: &f64) -> bool {
 /// A run with sums over the graph.
 const AGGREGATES_ALONE: Need =
     |settings| (method::aggregations(settings) == 0).then_some("this run has no noisy aggregation");
+
+/// A run in which a record has more than one receiver.
+const SHARED_EDGES: Need = |settings| {
+    (settings.level == Level::Edge && !settings.undirected && !settings.unit_from_data)
+        .then_some("a directed edge has one receiver, which gets all of it")
+};
 
 /// A run in which something costs budget.
 const COSTS: Need = |settings| {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::declaration::Declaration;
 use super::{Level, MethodKind};
-use crate::method::catalogue::{default_level, default_method};
+use crate::method::catalogue::{RECOMMENDED, default_level};
 
 /// A method at a level, and what a setting is there.
 type Default = (MethodKind, Level, String);
@@ -22,10 +22,7 @@ impl Declaration {
     /// ```
     pub fn defaults(&self) -> String {
         if self.name == "method" {
-            let rule = default_method(Level::Edge);
-            let others = Level::ALL.iter().filter(|&&level| default_method(level) != rule);
-            let others = others.map(|&level| format!("{} at level {level}", default_method(level)));
-            return std::iter::once(rule.to_string()).chain(others).collect::<Vec<_>>().join("; ");
+            return RECOMMENDED.to_string();
         }
         let all: Vec<Default> = match self.name {
             "level" => {
@@ -107,7 +104,7 @@ mod tests {
     #[test]
     fn the_line_says_what_the_registry_has() {
         let of = |name: &str| Declaration::find(name).expect("a setting").defaults();
-        assert_eq!(of("method"), "progap-views; progap-labels at level node");
+        assert_eq!(of("method"), "progap-views");
         assert_eq!(of("level"), "edge; none for sage; node for dp-gnn");
         assert_eq!(of("epsilon"), "1; 8 at level node");
         assert_eq!(of("delta"), "auto");

@@ -57,10 +57,10 @@ impl Draft {
     /// Settings that cannot work; noisy counts of number columns where there are none to count.
     pub fn resolve(&self, facts: &PublicFacts) -> Result<ValidSettings> {
         let mut settings = self.settings.clone();
-        heuristics::decide(&mut settings, facts, &|name| self.is_open(name));
         if settings.unit_from_data && settings.touches_edges() {
             settings.undirected = facts.is_symmetric;
         }
+        heuristics::decide(&mut settings, facts, &|name| self.is_open(name));
         // Without validation nodes there is nothing to choose by.
         if facts.val_nodes == Some(0) {
             settings.selection = Selection::LastEpoch;

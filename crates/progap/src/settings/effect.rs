@@ -47,9 +47,7 @@ impl Settings {
 
 /// Why a setting of some levels decides nothing at this one.
 fn out_of_scope(settings: &Settings, scope: Scope) -> Option<&'static str> {
-    // Another level comes with its own method where none is asked for.
-    let node_level = catalogue::entry(settings.method).levels.contains(&Level::Node)
-        || settings.method == catalogue::default_method(settings.level);
+    let node_level = catalogue::entry(settings.method).levels.contains(&Level::Node);
     match (scope, settings.level) {
         (Scope::Everywhere, _) | (Scope::Edge, Level::Edge) | (Scope::Node, Level::Node) => None,
         (Scope::Private, Level::Edge | Level::Node) => None,

@@ -32,12 +32,14 @@ const MEANS_OF_A_CLASS_TWICE: f64 = 2560.0;
 
 /// The weight of training nodes among receivers where the budget is large, and where it is not.
 const KNOWN_WEIGHT: [f64; 2] = [0.35, 0.2];
+/// The same at edge level, where both messages of an undirected edge share its influence.
+const KNOWN_WEIGHT_OF_PAIRS: f64 = 0.25;
 /// Below this epsilon a single addressed sum is worth its noise.
 const SMALL_EPSILON: f64 = 0.75;
 /// Fewer columns are numbers rather than what is there or not, of which a table of class sums says little. Many dense
-/// ones are learnt better by gradients, unless there are more of them than three for ten training nodes.
+/// ones are learnt better by gradients, unless there are more of them than three for five training nodes.
 const FEW_COLUMNS: usize = 64;
-const COLUMNS_FOR_A_NODE: f64 = 0.3;
+const COLUMNS_FOR_A_NODE: f64 = 0.6;
 /// The share of training nodes from which on tables tell more than gradients of sums do, where the budget is large and
 /// where it is not; and beside rich features.
 const SHARE_FOR_A_TABLE: [f64; 2] = [0.15, 0.35];
@@ -104,12 +106,22 @@ impl Settings {
 
     /// Whether the method has weights of receivers at this level.
     fn can_weigh_receivers(&self) -> bool {
-        self.level == Level::Node && self.method.spec().own.contains(&"known_weight")
+        self.level == Level::Node && self.has_known_weight()
+    }
+
+    fn has_known_weight(&self) -> bool {
+        self.method.spec().own.contains(&"known_weight")
     }
 
     /// Whether receivers have weights, and labels are learnt from tables.
     pub fn weighs_receivers(&self) -> bool {
         self.can_weigh_receivers() && self.feature_learning != FeatureLearning::Stages
+    }
+
+    /// Whether both messages of an undirected edge share its influence, by the weights of their receivers. With equal
+    /// weights nothing would be gained: both are one, and the edge costs a root of two more.
+    pub fn weighs_pairs(&self) -> bool {
+        self.level == Level::Edge && self.undirected && self.has_known_weight() && self.known_weight < 1.0
     }
 
     /// Where embeddings are sent, the width is that of noisy messages, too.
@@ -144,7 +156,8 @@ pub(super) fn follows(settings: &Settings, name: &str) -> bool {
         "batch_size" => node,
         "epochs" => node || classes,
         "scaling" => node && settings.method.can().histograms,
-        "feature_learning" | "known_weight" => settings.can_weigh_receivers(),
+        "feature_learning" => settings.can_weigh_receivers(),
+        "known_weight" => settings.has_known_weight() && settings.level != Level::None,
         _ => false,
     }
 }
@@ -156,7 +169,11 @@ pub(super) fn decide(settings: &mut Settings, facts: &PublicFacts, is_open: &dyn
         settings.feature_learning = feature_learning(epsilon, facts);
     }
     if is_open("known_weight") {
-        settings.known_weight = KNOWN_WEIGHT[usize::from(epsilon < LARGE_EPSILON)];
+        settings.known_weight = match settings.level {
+            Level::Node => KNOWN_WEIGHT[usize::from(epsilon < LARGE_EPSILON)],
+            _ if settings.undirected => KNOWN_WEIGHT_OF_PAIRS,
+            _ => 1.0,
+        };
     }
     let usual = settings.clone();
     if let Some(rule) = usual.depth_rule().filter(|_| is_open("depth")) {
@@ -375,6 +392,10 @@ mod tests {
         resolved(draft, PublicFacts { train_nodes, ..PublicFacts::default() })
     }
 
+    fn labels() -> Request {
+        Request::default().with("level", "node").with("method", "progap-labels")
+    }
+
     fn batches(method: MethodKind, train_nodes: usize) -> (usize, usize, usize) {
         let settings = settled(&Draft::following(Settings::of(method, Level::Node)), train_nodes);
         (settings.batch_size, settings.epochs, train_nodes * settings.epochs / settings.batch_size)
@@ -404,7 +425,7 @@ mod tests {
     /// number.
     #[test]
     fn few_training_nodes_are_seen_more_often() {
-        let open = Request::default().with("level", "node").settings().expect("settings");
+        let open = labels().settings().expect("settings");
         let batches = |nodes: usize| {
             let settings = settled(&open, nodes);
             (settings.batch_size, settings.epochs)
@@ -416,7 +437,7 @@ mod tests {
     /// sizes.
     #[test]
     fn where_features_say_most_batches_are_a_quarter_of_few_nodes() {
-        let node = || Request::default().with("level", "node").with("epsilon", 2.0);
+        let node = || labels().with("epsilon", 2.0);
         let batches = |request: Request, columns: usize, train_nodes: usize| {
             let sizes = PublicFacts { train_nodes, columns, classes: 7, ..PublicFacts::default() };
             let settings = resolved(&request.settings().expect("settings"), sizes);
@@ -442,7 +463,7 @@ mod tests {
     fn two_classes_have_larger_batches_where_the_budget_is_small() {
         let batches =
             |epsilon: f64, depth: Option<usize>, columns: usize, classes: usize, train_nodes: usize| {
-                let request = Request::default().with("level", "node").with("epsilon", epsilon);
+                let request = labels().with("epsilon", epsilon);
                 let request = depth.iter().fold(request, |request, &depth| request.with("depth", depth));
                 let sizes = PublicFacts { train_nodes, columns, classes, ..PublicFacts::default() };
                 let settings = resolved(&request.settings().expect("settings"), sizes);
@@ -459,7 +480,7 @@ mod tests {
     /// Values that were asked for stay, however large the training set is.
     #[test]
     fn what_was_asked_for_stays() {
-        let at_node = || Request::default().with("level", "node");
+        let at_node = labels;
         for (name, value) in [("batch_size", 512), ("epochs", 10)] {
             let asked = at_node().with(name, value).settings().expect("settings");
             let large = settled(&asked, 10_000_000);
@@ -476,7 +497,7 @@ mod tests {
 
     #[test]
     fn what_nobody_gave_follows_from_sizes() {
-        let node = || Request::default().with("level", "node");
+        let node = labels;
         let batch = |nodes: usize| decided(node(), nodes, 6).batch_size;
         assert_eq!([450, 153, 20, 3, 8192, 50_000].map(batch), [28, 16, 10, 1, 512, 512]);
         let wide = |classes: usize| {

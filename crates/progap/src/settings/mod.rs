@@ -34,7 +34,7 @@ pub use request::{Change, Edge, Node, Request, Unprotected};
 
 use crate::Result;
 pub use crate::method::MethodKind;
-use crate::method::{self, catalogue::default_method};
+use crate::method::{self, catalogue::RECOMMENDED};
 
 /// The settings of a run that is asked for, on data of which this is public: defaults, what public facts decide
 /// (`heuristics.rs`), what was given; what cannot work and what would decide nothing is refused.
@@ -55,12 +55,11 @@ pub fn resolve(request: &Request, facts: &PublicFacts) -> Result<ValidSettings> 
 }
 
 impl Settings {
-    /// The recommended settings of a level: two views where rows are public, ProGAP with label messages where they are
-    /// private.
+    /// The recommended settings of a level: of two views.
     ///
     /// They are the same for every graph (docs/method.md), but for what [`Draft`]s leave to public facts.
     pub fn new(level: Level) -> Settings {
-        Settings::of(default_method(level), level)
+        Settings::of(RECOMMENDED, level)
     }
 
     /// The defaults of a method at a level.

@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 use super::declaration::Declaration;
-use super::{ClassWeights, Draft, Level, MethodKind, Metric, Settings, ValidSettings};
-use crate::method::catalogue::{OF_BATCHES, PUBLISHED, default_level, default_method, entry, method_for};
+use super::{
+    Bounding, ClassWeights, Draft, FeatureLearning, Level, MethodKind, Metric, Settings, ValidSettings,
+};
+use crate::method::catalogue::{OF_BATCHES, PUBLISHED, RECOMMENDED, default_level, entry, method_for};
 use crate::{Error, Result};
 
 /// A setting by name, and its new value.
@@ -188,7 +190,7 @@ impl Request {
         let usual = |start: fn(MethodKind, Level) -> Settings| {
             let unnamed = || match self.start {
                 Start::Published => PUBLISHED,
-                _ => method_for(level.unwrap_or(Level::Edge), &names),
+                _ => method_for(&names),
             };
             let method = method.unwrap_or_else(unnamed);
             start(method, level.unwrap_or_else(|| default_level(method)))
@@ -226,6 +228,11 @@ impl Request {
             Start::Published | Start::From(_) => settings.into(),
         };
         given.iter().for_each(|name| draft.close(name));
+        // Weights of receivers divide a sender's whole influence: bounded in another way it sends labels alike to all.
+        if draft.is_open("feature_learning") && draft.bounding != Bounding::Weight {
+            draft.feature_learning = FeatureLearning::Stages;
+            draft.close("feature_learning");
+        }
         if draft.names_a_network(&given) {
             draft.close("feature_learning");
         }
@@ -244,7 +251,7 @@ impl Settings {
         let mut settings = self.clone();
         // A level that the method does not have comes with its own.
         let lacks = |level: Level| method.is_none() && !entry(settings.method).levels.contains(&level);
-        let method = level.filter(|&level| lacks(level)).map(default_method).or(method);
+        let method = level.filter(|&level| lacks(level)).map(|_| RECOMMENDED).or(method);
         if let Some(method) = method.filter(|&method| method != settings.method) {
             settings = Settings {
                 seed: settings.seed,

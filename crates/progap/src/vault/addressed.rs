@@ -33,6 +33,32 @@ impl ReceiverWeights {
         )
     }
 
+    /// The weights in steps.
+    pub(super) fn steps(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The weights that occur, in steps, each once.
+    pub(super) fn levels(&self) -> Vec<u8> {
+        let occurs = |steps: &u8| self.0.contains(steps);
+        (1..=Self::STEPS).filter(occurs).collect()
+    }
+
+    /// For a receiver of each node's weight, the mean over all nodes of what it gets of its edges with them where both
+    /// ends share one unit of influence: a function of public numbers.
+    pub(crate) fn mean_shares(&self) -> Vec<f32> {
+        let mut counts = [0usize; Self::STEPS as usize + 1];
+        self.0.iter().for_each(|&steps| counts[usize::from(steps)] += 1);
+        let share = |own: usize| {
+            let of = |(other, &count): (usize, &usize)| {
+                count as f64 * own as f64 / ((own * own + other * other) as f64).sqrt()
+            };
+            counts.iter().enumerate().skip(1).map(of).sum::<f64>() / self.0.len().max(1) as f64
+        };
+        let shares: Vec<f32> = (0..counts.len()).map(|own| share(own) as f32).collect();
+        self.0.iter().map(|&steps| shares[usize::from(steps)]).collect()
+    }
+
     /// The weight of a node.
     pub fn of(&self, node: usize) -> f32 {
         f32::from(self.0[node]) / f32::from(Self::STEPS)

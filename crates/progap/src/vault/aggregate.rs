@@ -53,6 +53,9 @@ impl VaultQuery for Aggregation<'_> {
         if self.message.is_made() {
             private.need_public_rows()?;
         }
+        if private.settings.weighs_pairs() {
+            return Err(Error::internal("the messages of an undirected edge share its influence"));
+        }
         let sensitivity = sensitivity(&private.settings);
         let values = private.nodes().saturating_mul(self.width(private));
         Ok(Asked::new(aggregation(Event::gaussian(sensitivity, sensitivity)?), values))

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `aggregate.rs` | sums of messages over the graph, Gaussian noise: [`Aggregation`] |
 //! | `addressed.rs` | the same where public numbers weigh receivers: [`AddressedAggregation`] |
+//! | `pairs.rs` | the same where both messages of an undirected edge share its influence: [`PairedAggregation`] |
 //! | `class_sums.rs` | sums of training rows over each class, Gaussian noise: [`ClassSums`] |
 //! | `label_table.rs` | sums of public rows over the training nodes of each class, Gaussian noise: `LabelTable` |
 //! | `counts.rs` | training nodes of each class, Gaussian noise: [`ClassCounts`] |
@@ -47,6 +48,7 @@ mod gradient;
 mod label_table;
 pub(crate) mod mixing;
 mod noise;
+mod pairs;
 mod private;
 pub(crate) mod propagate;
 mod response;
@@ -80,6 +82,7 @@ pub(crate) use gradient::{GRADIENT, gradient_sum};
 pub(crate) use label_table::label_table;
 pub use label_table::{LABEL_TABLE, LabelTable};
 pub use noise::Noise;
+pub use pairs::PairedAggregation;
 pub use private::Private;
 pub(crate) use private::{balanced_weights, weightless};
 use progap_graph::{Buffer, Dataset};

@@ -112,15 +112,25 @@ where
     T: Copy + Default + Send + Sync,
     N: WeightedSum<T>,
 {
+    let fill = &mut |receivers: Range<usize>, sums: &mut [N]| panels.sum(graph, receivers, sums);
+    blocks_of_sums((graph.nodes(), panels.width), fill, see)
+}
+
+/// The sums of so many nodes, a row of this width each: some at a time, in their order, as `fill` computes them.
+pub(super) fn blocks_of_sums<N: Copy + Default>(
+    (nodes, width): (usize, usize),
+    fill: &mut dyn FnMut(Range<usize>, &mut [N]) -> Result<()>,
+    see: &mut dyn FnMut(&mut [N]) -> Result<()>,
+) -> Result<()> {
     // Any multiple of as many rows is a multiple of as many values.
     let piece = RoundedGaussian::PIECE;
-    let rows = (SUMS_AT_ONCE / panels.width.max(1) / piece).max(1) * piece;
+    let rows = (SUMS_AT_ONCE / width.max(1) / piece).max(1) * piece;
     let mut sums = vec![];
-    for first in (0..graph.nodes()).step_by(rows) {
-        let receivers = first..graph.nodes().min(first + rows);
+    for first in (0..nodes).step_by(rows) {
+        let receivers = first..nodes.min(first + rows);
         sums.clear();
-        sums.resize(receivers.len() * panels.width, N::default());
-        panels.sum(graph, receivers, &mut sums)?;
+        sums.resize(receivers.len() * width, N::default());
+        fill(receivers, &mut sums)?;
         see(&mut sums)?;
     }
     Ok(())
@@ -148,7 +158,12 @@ impl<T: Copy + Default + Send + Sync> Panels<T> {
         }
     }
 
-    fn sum<N: WeightedSum<T>>(&self, graph: &Graph, receivers: Range<usize>, sums: &mut [N]) -> Result<()> {
+    pub fn sum<N: WeightedSum<T>>(
+        &self,
+        graph: &Graph,
+        receivers: Range<usize>,
+        sums: &mut [N],
+    ) -> Result<()> {
         if let [(columns, panel)] = &self.panels[..] {
             return Ok(weighted::sum_rows(graph, receivers, (columns.len(), panel), sums)?);
         }

@@ -1,6 +1,7 @@
 //! How far an edge or a record moves what leaves the vault where edges have weights, or carry messages both ways.
 
 use progap_graph::Graph;
+use progap_privacy::Unit;
 
 use super::tests::{SIZES, aggregate, all_messages, asking, data, distance, of};
 use super::*;
@@ -156,4 +157,97 @@ fn out_is_in_of_the_graph_turned_round() {
         let out = Settings { direction: Direction::Out, ..settings };
         assert_eq!(aggregate(weighted(|_, _| true), &out, all_messages()[1]), turned, "{level}");
     }
+}
+
+/// The sums of messages of norm one where both messages of an edge share its influence: as they are computed at once,
+/// and as they pass by.
+fn paired(dataset: Dataset, steps: impl Fn(usize) -> f64) -> Vec<f32> {
+    let settings = Settings {
+        undirected: true,
+        known_weight: 0.25,
+        ..Settings::of(MethodKind::ProgapViews, Level::Edge)
+    };
+    let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
+    assert_eq!(plan.sensitivity, 1.0);
+    let values: Vec<f32> = (0..300 * 4).map(|at| if at % 4 == at / 4 % 4 { 3.0 } else { 0.0 }).collect();
+    let (make, none) = (of(&values, 4), Aggregates::new());
+    let weights = ReceiverWeights::nearest((0..300).map(steps));
+    let open =
+        || Vault::open(dataset.clone(), &settings, plan.clone(), Randomness::from_seed(3)).expect("a vault");
+    let question = || PairedAggregation {
+        label: "query".into(),
+        message: Message::Made { maker: Maker(&make), width: 4, back: false },
+        aggregates: &none,
+        weights: &weights,
+    };
+    let mut passed = vec![];
+    let mut take = |rows: &mut [f32]| {
+        passed.extend_from_slice(rows);
+        Ok(())
+    };
+    open().ask(Streamed { question: question(), take: &mut take }).expect("an aggregate");
+    let at_once = open().ask(question()).expect("an aggregate");
+    assert!(at_once == passed, "the same bits, however they are computed");
+    at_once
+}
+
+/// With both weights one an undirected edge would move the sums by the root of two: here by one, whoever is at its
+/// ends, and one direction by its share.
+#[test]
+fn an_undirected_edge_moves_sums_by_one_where_its_messages_share_it() {
+    let steps = |node: usize| if node.is_multiple_of(3) { 0.25 } else { 1.0 };
+    let with = paired(data(), steps);
+    let edges: Vec<(u32, u32)> =
+        data().graph().iter_edges().filter(|(source, target)| source < target).collect();
+    for &(one, other) in edges.iter().step_by(211) {
+        let less = |keep: &dyn Fn(u32, u32) -> bool| {
+            let mut parts = data().into_parts();
+            let edges = parts.graph.iter_edges().filter(|&(source, target)| keep(source, target));
+            let (sources, targets): (Vec<u32>, Vec<u32>) = edges.unzip();
+            parts.graph = Graph::from_edges(300, &sources, &targets).expect("a graph");
+            paired(Dataset::new(parts).expect("a data set"), steps)
+        };
+        let without = less(&|s, t| (s, t) != (one, other) && (t, s) != (one, other));
+        let moved = distance(&with, &without);
+        assert!(moved > 0.98 && moved <= 1.0 + 1e-6, "{moved}");
+        let directed = distance(&with, &less(&|s, t| (s, t) != (one, other)));
+        let (sender, receiver) = (steps(one as usize), steps(other as usize));
+        let share = receiver / (receiver * receiver + sender * sender).sqrt();
+        assert!((directed - share).abs() < 0.02, "{directed} {share}");
+    }
+}
+
+/// At the same epsilon there is less noise by a root of two than where both messages are whole, and less than a claim
+/// about one direction asks for is never charged.
+#[test]
+fn shared_edges_are_charged_once() {
+    let whole = Settings { undirected: true, ..Settings::of(MethodKind::ProgapViews, Level::Edge) };
+    let shared = Settings { known_weight: 0.25, ..whole.clone() };
+    let plan =
+        |settings: &Settings| Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
+    let noise = |settings: &Settings| plan(settings).aggregate_multiplier * plan(settings).sensitivity;
+    assert!((noise(&whole) / noise(&shared) - 2f64.sqrt()).abs() < 1e-6);
+    let mu = |unit: Unit| {
+        let event =
+            crate::units::in_unit(&plan(&shared).queries, &shared, unit).expect("queries").expect("a rule");
+        progap_privacy::accountant::GdpAccountant::mu(&event).expect("Gaussians alone") * noise(&shared)
+    };
+    let sums = (plan(&shared).queries.count(AGGREGATION) as f64).sqrt();
+    assert!((mu(Unit::EdgeUndirected) / sums - 1.0).abs() < 1e-9);
+    assert!((mu(Unit::Edge) / sums - (16.0f64 / 17.0).sqrt()).abs() < 1e-9);
+    // Whoever did not plan for it is refused, and so is who planned for it and asks for whole messages.
+    let ask = |settings: &Settings| {
+        let (none, weights) = (Aggregates::new(), ReceiverWeights::nearest([1.0; 300]));
+        let mut vault =
+            Vault::open(data(), settings, plan(settings), Randomness::from_seed(3)).expect("a vault");
+        let message = Message::Input(0);
+        vault
+            .ask(PairedAggregation { label: "query".into(), message, aggregates: &none, weights: &weights })
+            .is_ok()
+    };
+    assert!(!ask(&whole));
+    let directed = Settings { undirected: false, known_weight: 0.25, ..whole.clone() };
+    assert!(!directed.weighs_pairs());
+    let mut vault = Vault::open(data(), &shared, plan(&shared), Randomness::from_seed(3)).expect("a vault");
+    assert!(vault.ask(asking("query", Message::Input(0))).is_err(), "whole messages cost a root of two more");
 }

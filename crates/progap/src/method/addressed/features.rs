@@ -12,11 +12,13 @@ const COUNTING: f64 = 0.05;
 const LEAST_RATIO: f64 = 0.05;
 const LEAST_SHARE: f64 = 1e-4;
 
-/// Of rich features: entries that are no larger than so many deviations of their noise say nothing, columns are taken
-/// to be no rarer than so many deviations of theirs, and what all columns say together is believed this far.
-const DEVIATIONS: f64 = 2.5;
+/// Of rich features: the variance of ratios is at least this, whatever is found; an entry of so many deviations of its
+/// noise is believed by half however small they are elsewhere; and columns are taken to be no rarer than so many
+/// deviations of theirs. On cora and citeseer worth 3 points at epsilon 8 and 6 at epsilon 2 over leaving out entries
+/// below 2.5 deviations.
+const LEAST_VARIANCE: f64 = 0.3;
+const DEVIATIONS_OF_HALF: f64 = 2.828;
 const DEVIATIONS_OF_COLUMNS: f64 = 2.0;
-const BELIEF: f64 = 0.5;
 
 /// The model that the sums suggest: naive Bayes, or, of many columns, a linear discriminant with columns in units of
 /// the root of their mean.
@@ -36,15 +38,28 @@ pub(super) fn model(sums: &NoisyClassSums, columns: usize, classes: usize) -> Re
     let mut biases: Vec<f64> = counts.iter().map(|count| (count / total).max(LEAST_SHARE).ln()).collect();
     let rich = columns > AddressedShape::RICH;
     if rich {
-        let belief = BELIEF * means.iter().filter(|mean| **mean > floor).sum::<f64>();
-        for (column, &mean) in means.iter().enumerate() {
-            let unit = mean.max(DEVIATIONS_OF_COLUMNS * floor);
+        let belief = means.iter().filter(|mean| **mean > floor).sum::<f64>();
+        let units: Vec<f64> = means.iter().map(|mean| mean.max(DEVIATIONS_OF_COLUMNS * floor)).collect();
+        let more = |class: usize, column: usize| table(class, column) / counts[class] - means[column];
+        let noise = |class: usize| (sums.noise / counts[class]).powi(2);
+        // The variance of ratios as all entries tell it, each by its weight.
+        let (mut found, mut weight) = (0.0, 1e-300);
+        for (column, &unit) in units.iter().enumerate() {
             for class in 0..classes {
-                let more = table(class, column) / counts[class] - mean;
-                if more.abs() > DEVIATIONS * sums.noise / counts[class] {
-                    weights[column * classes + class] = (belief * more / unit) as f32;
-                    biases[class] -= belief * (0.5 * more * more + more * mean) / unit;
-                }
+                let (square, noise) = (unit * unit, noise(class));
+                found += square * (more(class, column).powi(2) - noise) / (noise * noise);
+                weight += square * square / (noise * noise);
+            }
+        }
+        let variance = (found / weight).max(LEAST_VARIANCE);
+        for (column, (&mean, &unit)) in means.iter().zip(&units).enumerate() {
+            for class in 0..classes {
+                let (raw, noise) = (more(class, column), noise(class));
+                let prior = variance * unit * unit;
+                let single = 1.0 - 0.5 * DEVIATIONS_OF_HALF.powi(2) * noise / raw.powi(2).max(1e-300);
+                let more = raw * (prior / (prior + noise)).max(single);
+                weights[column * classes + class] = (belief * more / unit) as f32;
+                biases[class] -= belief * (0.5 * more * more + more * mean) / unit;
             }
         }
     } else {

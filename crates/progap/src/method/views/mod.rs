@@ -56,7 +56,7 @@ use crate::plan::PublicFacts;
 use crate::release::Release;
 use crate::rows::Rows;
 use crate::settings::{Level, MANY_LABELS, Messages, Settings};
-use crate::vault::{Aggregate, Aggregates, Maker, Message};
+use crate::vault::{Aggregate, Aggregates, Maker, Message, ReceiverWeights};
 use crate::views::{Block, SumShape, Views, ViewsShape};
 use crate::{Error, Remedy, Result};
 
@@ -111,7 +111,7 @@ impl Method for TwoViews {
         let (messages, metric) = (Messages::Auto, Metric::LogLoss);
         let plain = Settings { method: MethodKind::ProgapViews, messages, metric, ..Settings::plain(level) };
         let recommended = match level {
-            Level::Edge | Level::Node => Settings { depth: 3, hidden: 8, ..plain },
+            Level::Edge | Level::Node => Settings { depth: 3, hidden: 8, known_weight: 1.0, ..plain },
             Level::None => Settings { depth: 5, hidden: 16, ..plain },
         };
         Defaults { recommended, published: None }
@@ -230,6 +230,7 @@ impl Method for TwoViews {
         let mut source: Option<SourceStage> = None;
         // Along the edges, and perhaps against them: each way is a query of its own.
         let ways = settings.direction.ways();
+        let pairs = settings.weighs_pairs().then(|| pair_weights(settings, &splits));
         for at in 0..=settings.depth {
             for way in (0..ways).filter(|_| at > 0) {
                 let SourceStage { stage: knows, .. } =
@@ -251,7 +252,10 @@ impl Method for TwoViews {
                 let make = sender.messages(kind(choice.as_ref(), at - 1), index, ways)?;
                 let (width, back) = (sender.shapes[index].width(), way == 1);
                 let message = Message::Made { maker: Maker(&*make), width, back };
-                trainer.aggregate(&mut aggregates, message, |_, _| ())?;
+                match &pairs {
+                    Some(weights) => trainer.aggregate_in_pairs(&mut aggregates, message, weights)?,
+                    None => trainer.aggregate(&mut aggregates, message, |_, _| ())?,
+                }
             }
             let accuracy =
                 |model: &Model, part: Part| accuracy(model.views()?, rows, &aggregates[..at * ways], part);
@@ -274,6 +278,9 @@ impl Method for TwoViews {
                         Stage { shape: &shape, rows, splits, features, aggregates: &aggregates, seed };
                     let (graph, log_losses) = stage.fit()?;
                     let noise = trainer.plan.aggregate_multiplier * trainer.plan.sensitivity;
+                    let known = splits.train.first().map_or(0, |&node| node as usize);
+                    let noise =
+                        noise / pairs.as_ref().map_or(1.0, |pairs| f64::from(pairs.mean_shares()[known]));
                     let similarity = match at {
                         1 => {
                             let (sum, share) = (shape.sums[0], messages::labels_share(shape.sums[0]));
@@ -309,6 +316,12 @@ impl Method for TwoViews {
             trainer.accuracies(&|model, part| accuracy(model.views()?, rows, &aggregates, part))?;
         Fitted::new(trainer, vec![(released, rows_and_aggregates(released * ways))], aggregates, accuracies)
     }
+}
+
+/// How much of the influence of its edges each node gets: those whose class is known get less.
+fn pair_weights(settings: &Settings, splits: &Splits) -> ReceiverWeights {
+    let weight = |&known: &bool| if known { settings.known_weight } else { 1.0 };
+    ReceiverWeights::nearest(splits.is_train.iter().map(weight))
 }
 
 /// Where rows are compared, the model is fitted to all of them.
