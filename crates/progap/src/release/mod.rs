@@ -27,6 +27,8 @@ mod guarantee;
 mod later;
 mod manifest;
 mod metrics;
+#[cfg(feature = "ledger")]
+mod new_nodes;
 pub mod order;
 mod selection;
 mod shown;
@@ -51,6 +53,8 @@ pub use export::{
 pub use guarantee::Guarantee;
 pub use later::RowPredictions;
 pub use metrics::Metrics;
+#[cfg(feature = "ledger")]
+pub use new_nodes::{NewNodes, NewPredictions, NewStatement, new_statement_of, verify_new};
 pub use selection::SelectionRule;
 #[doc(hidden)]
 pub use statement::COST_FILE;
