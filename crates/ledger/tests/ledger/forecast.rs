@@ -27,7 +27,7 @@ fn as_many_runs_fit_as_were_foreseen() {
 
 #[test]
 fn budgets_that_last_and_accounts_that_are_not_there() {
-    let (_folder, _, mut ledger) = ledger(50.0);
+    let (_folder, _, mut ledger) = ledger(20.0);
     ledger.charge(run("a", 1000.0)).unwrap();
     let forecast = ledger.forecast(NAME, Unit::Edge, 30).unwrap();
     assert!(forecast.runs == 1 && forecast.left_runs.is_none() && forecast.days_left.is_none());

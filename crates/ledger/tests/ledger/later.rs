@@ -86,7 +86,7 @@ fn no_edge_pays_more_than_is_counted() {
     };
     let mut tight = 0;
     for _ in 0..40 {
-        let (_folder, _, mut ledger) = ledger(50.0);
+        let (_folder, _, mut ledger) = ledger(20.0);
         let releases: Vec<u64> = (0..1 + chance(3)).map(|_| chance(1 << 7)).collect();
         for (at, _) in releases.iter().enumerate() {
             let id = if at == 0 { "train".into() } else { format!("train {at}") };
