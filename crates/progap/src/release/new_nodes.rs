@@ -157,7 +157,7 @@ pub fn verify_new(predictions: &Path) -> Result<Vec<Finding>> {
     let listed = asked.as_ref().is_some_and(|queries| listed(queries) == statement.mechanisms);
     let detail = format!(
         "{} noisy sums over the new edges",
-        statement.mechanisms.iter().map(|m| m.count).sum::<u64>()
+        statement.mechanisms.iter().fold(0, |sum: u64, one| sum.saturating_add(one.count))
     );
     findings.push(Finding::checked("queries", detail, listed));
     let cost = statement
