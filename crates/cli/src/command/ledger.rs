@@ -373,8 +373,8 @@ impl Forecast {
         match all.iter().find_map(|forecast| Some((forecast, forecast.days_left.filter(|days| soon(*days))?))) {
             None => Ok(()),
             Some((forecast, days)) => Err(format!(
-                "at this pace the budget of {} (unit {}) ends in {days:.1} days: ask for less, less often, or agree on more \
-                 with `progap ledger set-budget`",
+                "at this pace the budget of {} (unit {}) ends in {days:.1} days: ask for less, less often, or agree on \
+                 more with `progap ledger set-budget`",
                 forecast.name, forecast.unit
             )
             .into()),

@@ -273,8 +273,8 @@ impl Release {
             Level::Edge => {}
             Level::Node => {
                 return no(
-                    "at node level whoever sends to a new node speaks again, and nothing here charges that: edges of new \
-                     nodes are asked about at edge level only",
+                    "at node level whoever sends to a new node speaks again, and nothing here charges that: edges of \
+                     new nodes are asked about at edge level only",
                 );
             }
             Level::None => {
@@ -311,8 +311,8 @@ impl Release {
         for index in 0..self.predictor.widths.len() {
             if !method.tells_messages(self, index)? {
                 return Err(Error::unsuitable(format!(
-                    "what old nodes sent for sum {} does not follow from a release of the method {}, so that new nodes have no \
-                     sums that it could read",
+                    "what old nodes sent for sum {} does not follow from a release of the method {}, so that new nodes have \
+                     no sums that it could read",
                     index + 1,
                     settings.method
                 ))
@@ -360,8 +360,8 @@ impl Release {
         let Some(first) = runs.first().cloned() else {
             return Err(Error::file(
                 asked.ledger,
-                "the training of this release was not charged to this ledger, which therefore cannot say what its edges paid: \
-                 give the ledger of its training, and the name of its data there",
+                "the training of this release was not charged to this ledger, which therefore cannot say what its edges \
+                 paid: give the ledger of its training, and the name of its data there",
             ));
         };
         runs.retain(|(name, _)| *name != first.0);

@@ -57,8 +57,8 @@ impl LaterEdges {
                 match ends.map(|end| (end < old, end < old + new)) {
                     [(true, _), (true, _)] => {
                         return Err(Error::unsuitable(format!(
-                            "the edge {:?} -> {:?} joins two nodes of the release, which may have been trained on it: list edges with \
-                             a new node at one end",
+                            "the edge {:?} -> {:?} joins two nodes of the release, which may have been trained on it: list edges \
+                             with a new node at one end",
                             name(ends[0]),
                             name(to)
                         )));
