@@ -1,5 +1,6 @@
 //! The meaning of a ledger's rows: they are replayed from the first to the last, and nothing else is remembered.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use progap_privacy::{Event, Unit, UnitEvent};
@@ -11,6 +12,7 @@ use super::entry::{Charged, Cost, Receipt};
 use super::error::{Error, Result};
 use super::file::{self, Row};
 use super::fits;
+use super::later::{Later, with_later};
 
 /// How far a recorded epsilon may lie below a recomputed one: the grid of an accountant is finite.
 const RECOMPUTED: f64 = 1.0 - 1e-4;
@@ -53,6 +55,9 @@ pub(super) enum Body {
         noise_values: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key_commitment: Option<String>,
+        /// The records that it is about, where they arrived after a run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        later: Option<Later>,
     },
 }
 
@@ -161,8 +166,50 @@ impl Book {
 
     /// What an account has paid for: every run on the data set, in the account's unit. Runs at edge level are not in
     /// a budget for nodes.
-    pub(super) fn events(&self, name: &str, unit: Unit) -> Vec<&Event> {
-        self.runs_of(name).filter_map(|run| run.event_in(unit)).collect()
+    pub(super) fn events(&self, name: &str, unit: Unit) -> Result<Vec<Cow<'_, Event>>> {
+        self.events_with(name, unit, None)
+    }
+
+    /// As [`Book::events`], with a charge that is still to be made. Charges for records that arrived after a run are
+    /// one event with it.
+    pub(super) fn events_with<'e>(
+        &'e self,
+        name: &str,
+        unit: Unit,
+        more: Option<(&'e Event, Option<&'e Later>)>,
+    ) -> Result<Vec<Cow<'e, Event>>> {
+        let mut later: Vec<(&Event, &Later)> =
+            self.runs_of(name).filter_map(|run| Some((run.event_in(unit)?, run.later.as_ref()?))).collect();
+        later.extend(more.and_then(|(event, later)| Some((event, later?))));
+        let mut events = Vec::new();
+        for run in self.runs_of(name).filter(|run| run.later.is_none()) {
+            let Some(event) = run.event_in(unit) else { continue };
+            let (own, others) = later.into_iter().partition(|(_, later)| later.after == run.receipt.run_id);
+            later = others;
+            let own: Vec<(&Event, &Later)> = own;
+            events.push(with_later(event, &own)?);
+        }
+        // Where the run itself does not count in the unit, its later records pay like any others.
+        events.extend(later.into_iter().map(|(event, _)| Cow::Borrowed(event)));
+        events.extend(more.filter(|(_, later)| later.is_none()).map(|(event, _)| Cow::Borrowed(event)));
+        Ok(events)
+    }
+
+    /// How many runs count in a unit.
+    pub(super) fn counted(&self, name: &str, unit: Unit) -> usize {
+        self.runs_of(name).filter(|run| run.event_in(unit).is_some()).count()
+    }
+
+    /// Refuses a charge about records that arrived after a run that was never charged for these data.
+    pub(super) fn check_later(&self, name: &str, later: Option<&Later>) -> Result<()> {
+        let Some(later) = later else { return Ok(()) };
+        let is_run = |run: &Charged| run.later.is_none() && run.receipt.run_id == later.after;
+        match self.runs_of(name).any(is_run) {
+            true => Ok(()),
+            false => {
+                Err(Error::invalid("the run", format!("{:?}", later.after), "one that was charged before"))
+            }
+        }
     }
 
     /// Whether the owner said that features and labels are public.
@@ -259,7 +306,8 @@ impl Book {
         depth: Depth,
     ) -> Result<(), String> {
         if depth == Depth::Figures {
-            let spent = recompute(&self.events(name, unit), delta)?;
+            let events = self.events(name, unit).map_err(|error| error.to_string())?;
+            let spent = recompute(&events, delta)?;
             if !fits(spent * RECOMPUTED, epsilon) {
                 return Err(format!("it sets a budget of {epsilon} where {spent} was spent"));
             }
@@ -268,7 +316,8 @@ impl Book {
     }
 
     fn charge(&mut self, row: Row, body: Body, depth: Depth) -> Result<(), String> {
-        let Body::Charge { dataset, note, costs, converted, noise_values, key_commitment } = body else {
+        let Body::Charge { dataset, note, costs, converted, noise_values, key_commitment, later } = body
+        else {
             return Err("it is no charge".to_owned());
         };
         let event = Event::from_json(row.event.as_deref().unwrap_or_default());
@@ -291,8 +340,10 @@ impl Book {
             converted,
             noise_values,
             key_commitment,
+            later,
         };
         let name = &run.receipt.dataset;
+        self.check_later(name, run.later.as_ref()).map_err(|error| error.to_string())?;
         for account in self.accounts.iter().filter(|account| account.name == *name) {
             let event = run.event_in(account.unit);
             if let Some(error) = self.uncounted(&run.receipt.run_id, name, account.unit, event) {
@@ -306,7 +357,7 @@ impl Book {
             let place = self.place(name, cost.unit).ok_or("its data set was never registered")?;
             let event = run.event_in(cost.unit).ok_or("it has a cost without an event")?;
             if depth == Depth::Figures {
-                self.check_cost(place, event, cost)?;
+                self.check_cost(place, (event, run.later.as_ref()), cost)?;
             }
         }
         self.runs.push(run);
@@ -318,18 +369,22 @@ impl Book {
         unit != Unit::Node && self.place(name, Unit::Node).is_some()
     }
 
-    fn check_cost(&mut self, place: usize, event: &Event, cost: &Cost) -> Result<(), String> {
+    fn check_cost(
+        &mut self,
+        place: usize,
+        (event, later): (&Event, Option<&Later>),
+        cost: &Cost,
+    ) -> Result<(), String> {
         let Cost { unit, epsilon, total, delta, .. } = cost;
         let account = &self.accounts[place];
         // Runs that repeat the one before, as those over seeds do, need no second computation.
         let last = self.computed.iter().find(|(of, last, at, _)| of == unit && last == event && at == delta);
         let own = match last {
             Some((.., own)) => *own,
-            None => recompute(&[event], *delta)?,
+            None => recompute(&[Cow::Borrowed(event)], *delta)?,
         };
-        let mut events = self.events(&account.name, *unit);
-        events.push(event);
-        let sum = recompute(&events, *delta)?;
+        let events = self.events_with(&account.name, *unit, Some((event, later)));
+        let sum = recompute(&events.map_err(|error| error.to_string())?, *delta)?;
         if *delta != account.delta {
             return Err(format!("it counts at delta {delta:e}, the budget at {:e}", account.delta));
         }
@@ -352,6 +407,6 @@ fn units(accounts: &[&Account]) -> String {
     accounts.iter().map(|account| account.unit.name()).collect::<Vec<_>>().join(", ")
 }
 
-fn recompute(events: &[&Event], delta: f64) -> Result<f64, String> {
+fn recompute(events: &[Cow<'_, Event>], delta: f64) -> Result<f64, String> {
     compose::epsilon(events, delta).map(|(epsilon, _)| epsilon).map_err(|error| error.to_string())
 }

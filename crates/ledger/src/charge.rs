@@ -1,5 +1,6 @@
 //! Charging a run: in every unit that its data have a budget for, or in none.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use progap_privacy::{Event, Unit, UnitEvent};
@@ -10,11 +11,13 @@ use super::compose;
 use super::entry::{Charge, Charged, Cost, Receipt};
 use super::error::{Error, OverBudget, Result};
 use super::file::Draft;
+use super::later::Later;
 use super::{Ledger, append, fits, hex, json, text};
 
 enum Verdict {
     Accepted(Receipt),
-    Refused(Box<OverBudget>, Vec<Event>),
+    /// With what was spent, and what was asked.
+    Refused(Box<OverBudget>, Vec<Event>, Event),
 }
 
 impl Ledger {
@@ -41,6 +44,7 @@ impl Ledger {
             let value = format!("{length} bytes long");
             return Err(Error::invalid("the note", value, "at most 2000 bytes long"));
         }
+        charge.later.as_ref().map_or(Ok(()), Later::check)?;
         let events = in_all_units(&charge);
         for UnitEvent { event, .. } in &events {
             event.validate()?;
@@ -57,11 +61,9 @@ impl Ledger {
         match outcome {
             Verdict::Accepted(receipt) => Ok(receipt),
             // Explaining takes longer than deciding, so the ledger is free again by now.
-            Verdict::Refused(mut refusal, events) => {
-                let (spent, own) = events.split_at(events.len() - 1);
-                let spent: Vec<&Event> = spent.iter().collect();
+            Verdict::Refused(mut refusal, spent, own) => {
                 refusal.spent = compose::epsilon(&spent, refusal.delta)?.0;
-                refusal.asked = compose::epsilon(&[&own[0]], refusal.delta)?.0;
+                refusal.asked = compose::epsilon(&[own], refusal.delta)?.0;
                 refusal.left = compose::largest_query(&spent, refusal.budget, refusal.delta)?;
                 Err(Error::OverBudget(refusal))
             }
@@ -91,6 +93,7 @@ fn decide(
     if let Some(run) = book.run(run_id) {
         return settled(run, charge, key_commitment.as_deref()).map(Verdict::Accepted);
     }
+    book.check_later(dataset, charge.later.as_ref())?;
     // The run's own unit first; and it must have a budget there.
     let own = book.account(path, dataset, *unit)?;
     let others = book.accounts_of(dataset).filter(|account| account.unit != *unit);
@@ -101,11 +104,11 @@ fn decide(
             return Err(error);
         }
         let Some(event) = event else { continue };
-        let mut all = book.events(dataset, account.unit);
-        all.push(event);
+        let all = book.events_with(dataset, account.unit, Some((event, charge.later.as_ref())))?;
         let (total, accountant) = compose::epsilon(&all, account.delta)?;
         if !fits(total, account.epsilon) {
-            return Ok(Verdict::Refused(refusal(account, total), all.into_iter().cloned().collect()));
+            let spent = book.events(dataset, account.unit)?.into_iter().map(Cow::into_owned).collect();
+            return Ok(Verdict::Refused(refusal(account, total), spent, event.clone()));
         }
         book.tables_fit(dataset, *noise_values, account.epsilon, account.delta)?;
         let (epsilon, _) = compose::epsilon(&[event], account.delta)?;
@@ -121,6 +124,7 @@ fn decide(
         converted: events.collect(),
         noise_values: *noise_values,
         key_commitment,
+        later: charge.later.clone(),
     };
     let draft = Draft { run_id: Some(run_id), event: Some(&json(&event)?), body: json(&body)? };
     let row = append(path, tx, book, draft)?;
@@ -148,6 +152,9 @@ fn settled(run: &Charged, charge: &Charge, key: Option<&str>) -> Result<Receipt>
     }
     if run.event != charge.event || run.noise_values != charge.noise_values {
         return changed("with another event");
+    }
+    if run.later != charge.later {
+        return changed("about other records");
     }
     if run.key_commitment.as_deref() != key {
         return changed("with another key");

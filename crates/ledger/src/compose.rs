@@ -1,5 +1,6 @@
 //! The cost of many runs together.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use progap_privacy::Event;
@@ -19,18 +20,18 @@ use super::error::{Error, Result};
 /// signal-to-noise ratio is the sum, which is rounded up here by more than the rounding of the sum. Where more than
 /// [`MAX_SAMPLED`] different sampled Gaussians come together, similar ones are replaced by one that is worse than each
 /// of them, see [`merge_similar`].
-pub(super) fn composed(events: &[&Event]) -> Result<Event> {
+pub(super) fn composed<E: Borrow<Event>>(events: &[E]) -> Result<Event> {
     if let [only] = events {
-        return Ok((*only).clone());
+        return Ok(only.borrow().clone());
     }
     let mut parts = Parts::default();
-    events.iter().for_each(|event| parts.add(event, 1));
+    events.iter().for_each(|event| parts.add(event.borrow(), 1));
     parts.into_event()
 }
 
 /// Epsilon of all events at a delta, less what of it is kept for noise tables, by the tightest accountant that handles
 /// them, and that accountant's name.
-pub(super) fn epsilon(events: &[&Event], delta: f64) -> Result<(f64, &'static str)> {
+pub(super) fn epsilon<E: Borrow<Event>>(events: &[E], delta: f64) -> Result<(f64, &'static str)> {
     if events.is_empty() {
         return Ok((0.0, GdpAccountant.name()));
     }
@@ -59,8 +60,8 @@ pub fn together(events: &[&Event], noise_values: u64, delta: f64) -> Result<f64>
 
 /// Whether the events are all Gaussian: then the total also holds if each run was designed after seeing the results
 /// of the runs before it.
-pub(super) fn all_gaussian(events: &[&Event]) -> bool {
-    events.iter().all(|event| GdpAccountant::mu(event).is_some())
+pub(super) fn all_gaussian<E: Borrow<Event>>(events: &[E]) -> bool {
+    events.iter().all(|event| GdpAccountant::mu(event.borrow()).is_some())
 }
 
 /// The epsilon of the largest single Gaussian query that still fits, rounded down.
@@ -68,7 +69,7 @@ pub(super) fn all_gaussian(events: &[&Event]) -> bool {
 /// It is found by bisection over the query's signal-to-noise ratio: exactly where the exact accountant will do, to one
 /// part in a hundred, and on a coarser grid, where each step takes a convolution. The lower end is always a query that
 /// was found to fit, so that the answer is never too large.
-pub(super) fn largest_query(events: &[&Event], budget: f64, delta: f64) -> Result<f64> {
+pub(super) fn largest_query<E: Borrow<Event>>(events: &[E], budget: f64, delta: f64) -> Result<f64> {
     if events.is_empty() {
         return Ok(budget);
     }

@@ -3,6 +3,8 @@
 use progap_privacy::{Event, Unit, UnitEvent};
 use serde::{Deserialize, Serialize};
 
+use super::later::Later;
+
 /// The queries of a run, before it asks them.
 ///
 /// It names the data set and knows nothing of its content: no row, seal or receipt can depend on the data.
@@ -29,6 +31,8 @@ pub struct Charge {
     /// Whether the noise comes from a seed: then it is not secret, the event is not what it says, and the charge is
     /// refused.
     pub seeded: bool,
+    /// The records that it asks about, where they arrived after a run that was charged.
+    pub later: Option<Later>,
 }
 
 impl Charge {
@@ -44,6 +48,7 @@ impl Charge {
             noise_values: 0,
             key_commitment: None,
             seeded: false,
+            later: None,
         }
     }
 
@@ -55,6 +60,11 @@ impl Charge {
     /// The same charge for a run that draws this many values of noise from tables.
     pub fn with_noise_values(self, noise_values: u64) -> Self {
         Charge { noise_values, ..self }
+    }
+
+    /// The same charge, about records that arrived after a run.
+    pub fn about_later(self, later: Later) -> Self {
+        Charge { later: Some(later), ..self }
     }
 
     /// The same charge, of a run whose noise comes from a seed or does not.
@@ -126,6 +136,9 @@ pub struct Charged {
     pub noise_values: u64,
     /// The hash of the run's key, where there is one.
     pub key_commitment: Option<String>,
+    /// The records that it asked about, where they arrived after a run that was charged.
+    #[serde(skip_serializing)]
+    pub later: Option<Later>,
 }
 
 impl Charged {

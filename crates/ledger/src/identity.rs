@@ -13,7 +13,9 @@ use std::path::Path;
 
 use progap_graph::{Dataset, PARTS, SKETCHES, Sketch};
 use progap_privacy::Unit;
+use progap_privacy::noise::RunKey;
 use rusqlite::{Connection, Transaction};
+use zeroize::Zeroizing;
 
 use super::book::Book;
 use super::error::{Error, Result};
@@ -22,6 +24,9 @@ use super::error::{Error, Result};
 const SEED: &[u8] = b"progap ledger, seed of sketches\0";
 const PART: &[u8] = b"progap ledger, part of a sketch\0";
 const SEAL: &[u8] = b"progap ledger, seal of an identity\0";
+const NODE: &[u8] = b"progap ledger, a new node\0";
+const DIGEST: &[u8] = b"progap ledger, a digest\0";
+const NOISE: &[u8] = b"progap ledger, key of noise\0";
 /// The bytes of all sketches.
 const BYTES: usize = SKETCHES * PARTS * 8;
 
@@ -100,6 +105,32 @@ impl Secret {
 
     pub(super) fn identity(&self, dataset: &Dataset) -> Identity {
         Identity::new(&self.0, dataset)
+    }
+
+    /// What a node is known by.
+    pub(super) fn node_tag(&self, id: &str) -> u64 {
+        let hash = blake3::keyed_hash(&self.0, &[NODE, id.as_bytes()].concat());
+        u64::from_le_bytes(std::array::from_fn(|at| hash.as_bytes()[at]))
+    }
+
+    /// The digest of a list of texts, in hexadecimal; no two lists are the same bytes.
+    pub(super) fn digest<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> String {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(DIGEST);
+        for text in texts {
+            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
+    /// The key of noise for a purpose.
+    pub(super) fn noise_key(&self, purpose: &str) -> RunKey {
+        let mut bytes = Zeroizing::new([0; RunKey::BYTES]);
+        // The first eight count successors, of which there are none.
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(NOISE).update(purpose.as_bytes());
+        hasher.finalize_xof().fill(&mut bytes[8..]);
+        RunKey::from_bytes(&bytes)
     }
 
     /// The seal of an identity and of whose it is.

@@ -66,16 +66,18 @@ mod entry;
 mod error;
 mod file;
 mod find;
+mod forecast;
 mod identity;
+mod later;
 pub mod sqlite;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use progap_graph::Dataset;
-use progap_privacy::Unit;
 use progap_privacy::calibrate::{DELTAS, EPSILONS};
-use progap_privacy::noise::tables;
+use progap_privacy::noise::{RunKey, tables};
+use progap_privacy::{Event, Unit};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use serde::Serialize;
 
@@ -83,7 +85,9 @@ pub use compose::together;
 pub use entry::{Budget, Charge, Charged, Checked, Cost, Entry, Receipt, Status};
 pub use error::{Error, OverBudget, Result};
 pub use find::{Difference, Found, Warning};
+pub use forecast::Forecast;
 pub use identity::Identity;
+pub use later::Later;
 
 use book::{Account, Body, Book, Depth};
 use file::Draft;
@@ -247,6 +251,47 @@ impl Ledger {
         find::find(&self.path, &book, &identities, &find::Wanted { asked, own_name, data, unit })
     }
 
+    /// What nodes are known by in a charge about records that arrived later ([`Later::nodes`]).
+    ///
+    /// # Errors
+    /// A ledger that cannot be read.
+    pub fn node_tags<'i>(&self, ids: impl IntoIterator<Item = &'i str>) -> Result<Vec<u64>> {
+        let secret = Secret::read(&self.path, &self.connection)?;
+        Ok(ids.into_iter().map(|id| secret.node_tag(id)).collect())
+    }
+
+    /// A digest of texts that nobody can make or test without this ledger.
+    ///
+    /// # Errors
+    /// A ledger that cannot be read.
+    pub fn digest<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> Result<String> {
+        Ok(Secret::read(&self.path, &self.connection)?.digest(texts))
+    }
+
+    /// The key of the noise for questions about one release: the same whenever it is asked for, so that a question that
+    /// was lost in a crash is asked again with the same noise. As secret as the ledger.
+    ///
+    /// # Errors
+    /// A ledger that cannot be read.
+    pub fn noise_key(&self, release: &str) -> Result<RunKey> {
+        Ok(Secret::read(&self.path, &self.connection)?.noise_key(release))
+    }
+
+    /// The runs with an event in a unit, under a name if one is given: the data set and the id of each, oldest first.
+    ///
+    /// # Errors
+    /// A ledger that cannot be read.
+    pub fn runs_with(&self, event: &Event, unit: Unit, name: Option<&str>) -> Result<Vec<(String, String)>> {
+        let (book, _) = self.read_all()?;
+        let is_it = |run: &&Charged| {
+            let receipt = &run.receipt;
+            let named = name.is_none_or(|name| receipt.dataset == name);
+            run.later.is_none() && receipt.cost.unit == unit && run.event == *event && named
+        };
+        let found = book.runs.iter().filter(is_it);
+        Ok(found.map(|run| (run.receipt.dataset.clone(), run.receipt.run_id.clone())).collect())
+    }
+
     /// Where one data set stands, for one unit.
     pub fn status(&self, name: &str, unit: Unit) -> Result<Status> {
         let (book, _) = self.read_all()?;
@@ -353,7 +398,7 @@ impl Book {
 
     /// Refuses a budget below what is spent, or one that noise from tables cannot keep.
     fn check_fits(&self, name: &str, unit: Unit, epsilon: f64, delta: f64) -> Result<()> {
-        let (spent, _) = compose::epsilon(&self.events(name, unit), delta)?;
+        let (spent, _) = compose::epsilon(&self.events(name, unit)?, delta)?;
         if !fits(spent, epsilon) {
             return Err(Error::BudgetBelowSpent { dataset: name.to_owned(), spent, delta, asked: epsilon });
         }
@@ -372,7 +417,7 @@ fn append(path: &Path, tx: &Transaction<'_>, book: &Book, draft: Draft<'_>) -> R
 
 fn status(book: &Book, account: &Account) -> Result<Status> {
     let Account { name, unit, epsilon, delta, known, other_people } = account;
-    let events = book.events(name, *unit);
+    let (events, runs) = (book.events(name, *unit)?, book.counted(name, *unit));
     let (spent, accountant) = compose::epsilon(&events, *delta)?;
     Ok(Status {
         name: name.clone(),
@@ -382,12 +427,12 @@ fn status(book: &Book, account: &Account) -> Result<Status> {
         spent,
         accountant,
         left: compose::largest_query(&events, *epsilon, *delta)?,
-        runs: events.len(),
+        runs,
         fully_adaptive: compose::all_gaussian(&events),
         identity_known: *known,
         other_people: other_people.clone(),
         public_rows: book.has_public_rows(name),
-        uncounted: book.runs_of(name).count() - events.len(),
+        uncounted: book.runs_of(name).count() - runs,
     })
 }
 

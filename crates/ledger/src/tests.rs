@@ -74,6 +74,7 @@ fn figures_are_recomputed() {
         converted: vec![],
         noise_values: 0,
         key_commitment: None,
+        later: None,
     };
     let honest = with(&[cost(Unit::Edge, 0.4471, 1e-7)]);
     let event = r#"{"type":"gaussian","sigma":10.0,"sensitivity":1.0}"#;

@@ -2,6 +2,10 @@
 
 #[path = "ledger/files.rs"]
 mod files;
+#[path = "ledger/forecast.rs"]
+mod forecast;
+#[path = "ledger/later.rs"]
+mod later;
 #[path = "ledger/processes.rs"]
 mod processes;
 #[path = "common/unwritable.rs"]

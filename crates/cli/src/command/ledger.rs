@@ -21,6 +21,7 @@ pub enum LedgerCommand {
     Init(Box<Init>),
     Show(Show),
     Check(Check),
+    Forecast(Forecast),
     SetBudget(SetBudget),
 }
 
@@ -31,6 +32,7 @@ impl LedgerCommand {
             LedgerCommand::Init(init) => init.run(),
             LedgerCommand::Show(show) => show.run(),
             LedgerCommand::Check(check) => check.run(),
+            LedgerCommand::Forecast(forecast) => forecast.run(),
             LedgerCommand::SetBudget(set) => set.run(),
         }
     }
@@ -302,6 +304,81 @@ impl Check {
             counted(checked.runs, "run"),
             checked.head
         ))
+    }
+}
+
+/// Say when budgets end, if runs go on as they did lately
+///
+/// The runs of the last days are repeated every so many days, and composed as they would be charged. Questions about
+/// new nodes are taken to be about other nodes each time, and add nothing.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  progap ledger forecast budget.db
+  progap ledger forecast budget.db --days 30 --json
+  progap ledger forecast budget.db --alert 14 || mail -s 'the budget ends' me < /dev/null")]
+pub struct Forecast {
+    /// The ledger
+    #[arg(env = "PROGAP_LEDGER")]
+    file: PathBuf,
+    /// Only this data set
+    #[arg(long)]
+    name: Option<String>,
+    /// How many days up to now are repeated
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    days: u32,
+    /// Fail where a budget ends within so many days
+    #[arg(long, value_name = "DAYS")]
+    alert: Option<u32>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+impl Forecast {
+    fn run(self) -> Outcome {
+        let ledger = Ledger::open(&self.file)?;
+        let named = |status: &Status| self.name.as_ref().is_none_or(|name| status.name == *name);
+        let mut all = Vec::new();
+        {
+            let _spinner = ui::spinner("adding up".to_owned());
+            for status in ledger.datasets()?.into_iter().filter(named) {
+                all.push(ledger.forecast(&status.name, status.unit, self.days)?);
+            }
+        }
+        if let (true, Some(name)) = (all.is_empty(), &self.name) {
+            return Err(format!("{} has no budget for {name}", self.file.display()).into());
+        }
+        if self.json {
+            ui::print(&serde_json::to_string_pretty(&all)?)?;
+        } else {
+            let rows = all.iter().map(|forecast| {
+                [
+                    forecast.name.clone(),
+                    forecast.unit.to_string(),
+                    count(forecast.runs),
+                    forecast.left_runs.map_or("-".into(), |left| count(left as usize)),
+                    forecast.ends.clone().unwrap_or_else(|| "not in 100 years".into()),
+                    forecast
+                        .days_left
+                        .map_or("-".into(), |days| format!("{:.1}", (days * 10.0).floor() / 10.0)),
+                ]
+            });
+            let head = ["data set", "unit", "runs lately", "more that fit", "first refused", "in days"];
+            let lately =
+                format!("runs lately: those of the last {} days, repeated every {0} days", self.days);
+            ui::print(&format!("{}\n{lately}", ui::table(head, rows)))?;
+        }
+        let soon = |days: f64| self.alert.is_some_and(|alert| days <= f64::from(alert));
+        match all.iter().find_map(|forecast| Some((forecast, forecast.days_left.filter(|days| soon(*days))?))) {
+            None => Ok(()),
+            Some((forecast, days)) => Err(format!(
+                "at this pace the budget of {} (unit {}) ends in {days:.1} days: ask for less, less often, or agree on \
+                 more with `progap ledger set-budget`",
+                forecast.name, forecast.unit
+            )
+            .into()),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use progap::Release;
-use progap::release::Date;
+use progap::release::{Date, NewNodes, NewPredictions, RowPredictions, new_statement_of};
 use progap_export::SecretKey;
 use progap_export::{Made, sign_predictions, signature_of};
 use progap_formats::read::encoding::Encoding;
@@ -34,6 +34,7 @@ Examples:
   progap predict release/ --rows later.csv --lenient --out predictions.csv
   progap predict for-others --rows later.csv  # an export does that, too
   progap predict release/ --out predictions.csv --sign me.key
+  progap predict release/ --new later.csv --edges edges.csv --ledger budget.db --out predictions.csv
 
 Predictions ask nothing more of the graph, so they cost no privacy beyond the release. At node level \
 a prediction about a node uses its own features: it is for that node, or for those who may see them. With the \
@@ -48,7 +49,12 @@ nodes is known, so they are predicted by their features; their edges would have 
 training read its own: the same categories, order of dates, scale and gaps. A row that does not fit is not predicted \
 but listed in rejects.csv (row, id, column, reason), beside the output or in the working directory; the others are \
 predicted, and the exit code is 3. With `--lenient` a value that does not fit is taken as missing, where the column \
-had missing values, or names, in training.")]
+had missing values, or names, in training.
+
+With `--new` these nodes have edges to nodes of the release. At edge level the release's own sums are asked of the new edges, \
+with its own noise: each new edge pays the release's epsilon once, and edges that were trained on pay nothing. The ledger of \
+training is charged first; asked again with the same edges the answer is the same and free, and with other edges it takes \
+`--again NAME` and is charged once more. What it costs lies beside the predictions (FILE.privacy.json), for `progap verify FILE`.")]
 pub struct Predict {
     /// The folder of a release
     release: PathBuf,
@@ -59,21 +65,37 @@ pub struct Predict {
     #[arg(long)]
     unlabelled: bool,
     /// A table of nodes that were not there in training (CSV or Parquet), instead of the release's own
-    #[arg(long, value_name = "TABLE", conflicts_with_all = ["nodes", "unlabelled"])]
+    #[arg(long, value_name = "TABLE", conflicts_with_all = ["nodes", "unlabelled"], group = "table")]
     rows: Option<PathBuf>,
+    /// A table of new nodes whose edges are known, too
+    #[arg(long, value_name = "TABLE", conflicts_with_all = ["nodes", "unlabelled"], group = "table")]
+    #[arg(requires_all = ["edges", "ledger", "out"])]
+    new: Option<PathBuf>,
+    /// A table of the edges between new nodes and nodes of the release
+    #[arg(long, value_name = "TABLE", requires = "new")]
+    edges: Option<PathBuf>,
+    /// The ledger that training was charged to
+    #[arg(long, value_name = "FILE", requires = "new")]
+    ledger: Option<PathBuf>,
+    /// The data set's name in the ledger, where several could be meant
+    #[arg(long, value_name = "NAME", requires = "new")]
+    ledger_name: Option<String>,
+    /// A name for asking about the same nodes with other edges: charged again, with other noise
+    #[arg(long, value_name = "NAME", requires = "new")]
+    again: Option<String>,
     /// The id column of that table [default: id]
-    #[arg(long, value_name = "COLUMN", requires = "rows")]
+    #[arg(long, value_name = "COLUMN", requires = "table")]
     id: Option<String>,
     /// Take values of that table that do not fit as missing, where values can be missing
-    #[arg(long, requires = "rows")]
+    #[arg(long, requires = "table")]
     lenient: bool,
     /// Encoding of that table: utf-8, latin-1 or utf-16 [default: utf-8]
-    #[arg(long, value_name = "NAME", requires = "rows", value_parser = parse_encoding)]
+    #[arg(long, value_name = "NAME", requires = "table", value_parser = parse_encoding)]
     encoding: Option<String>,
     /// File for rejected rows [default: rejects.csv beside the output]
     ///
     /// Where predictions go to standard output it is rejects.csv in the working directory.
-    #[arg(long, value_name = "FILE", requires = "rows")]
+    #[arg(long, value_name = "FILE", requires = "table")]
     rejects: Option<PathBuf>,
     /// File that ends in .csv, .json or .parquet [default: CSV on standard output]
     #[arg(long, short, value_name = "FILE")]
@@ -97,19 +119,23 @@ impl Predict {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         let format = self.out.as_deref().map(Format::of).transpose()?;
-        let given = self.nodes.as_deref().map(Path::new).or(self.rows.as_deref());
-        let inputs = Inputs::of(given);
+        let table = self.rows.as_deref().or(self.new.as_deref());
+        let given = self.nodes.as_deref().map(Path::new).or(table);
+        let inputs = Inputs::of(given.into_iter().chain(self.edges.as_deref()).chain(self.ledger.as_deref()));
         if let Some(out) = &self.out {
             output::expect_folder_of(out)?;
             self.force.file(out, &inputs)?;
             if self.sign.is_some() {
                 self.force.file(&signature_of(out), &inputs)?;
             }
+            if self.new.is_some() {
+                self.force.file(&new_statement_of(out), &inputs)?;
+            }
         }
         // A key that cannot be used is found before anything is written.
         let key = self.sign.as_deref().map(SecretKey::read).transpose()?;
         let rejects = rows::file(self.rejects, self.out.as_deref())?;
-        if self.rows.is_some() && self.out.as_ref().is_some_and(|out| *out == rejects) {
+        if table.is_some() && self.out.as_ref().is_some_and(|out| *out == rejects) {
             return Err(format!(
                 "{}: the list of rejected rows goes there, too: name another file",
                 rejects.display()
@@ -118,14 +144,30 @@ impl Predict {
         }
         let release = Release::open(&self.release)?;
         let nodes = match &self.nodes {
-            None if self.rows.is_some() => vec![],
+            None if table.is_some() => vec![],
             None => (0..release.nodes().nodes() as u32).collect(),
             Some(nodes) => positions(&release, nodes)?,
         };
         let nodes = if self.unlabelled { unlabelled(&release, nodes)? } else { nodes };
         let encoding = self.encoding.as_deref().and_then(Encoding::from_name);
         let options = LaterOptions { id_column: self.id.as_deref(), lenient: self.lenient, encoding };
-        let later = self.rows.as_deref().map(|table| release.predict_rows(table, &options)).transpose()?;
+        let (later, mut statement) = match (&self.new, &self.edges, &self.ledger, &self.rows) {
+            (Some(nodes), Some(edges), Some(ledger), _) => {
+                let (ledger_name, again) = (self.ledger_name.as_deref(), self.again.as_deref());
+                let found =
+                    release.predict_new(&NewNodes { nodes, edges, options, ledger, ledger_name, again })?;
+                if found.left_out > 0 {
+                    eprintln!(
+                        "for you alone: {} edges join two of the new nodes; they were left out",
+                        ui::count(found.left_out)
+                    );
+                }
+                let NewPredictions { read, predictions, used, statement, .. } = found;
+                (Some(RowPredictions { read, predictions, used }), Some(statement))
+            }
+            (_, _, _, Some(table)) => (Some(release.predict_rows(table.as_path(), &options)?), None),
+            _ => (None, None),
+        };
         let listing =
             later.as_ref().map(|later| Listing::of(&later.read, rejects, self.force, &inputs)).transpose()?;
         let (subject, nodes) = match &later {
@@ -159,6 +201,9 @@ impl Predict {
                     };
                     written.map_err(|error| naming(&path, error))?;
                     file.commit()?;
+                }
+                if let Some(statement) = &mut statement {
+                    statement.write(&path)?;
                 }
                 if let Some(key) = &key {
                     sign_predictions(&path, made, key)?;

@@ -19,6 +19,7 @@ Examples:
   progap verify for-others --signer me.pub        # refused unless this key signed it
   progap verify for-others --json | jq .signature
   progap verify predictions.csv --signer me.pub   # of `progap predict --sign`
+  progap verify predictions.csv                   # of `progap predict --new`: what new edges pay
 
 What a release says is recomputed from the release itself, or listed as claimed: nothing in it can show that. A \
  folder from a \
@@ -46,7 +47,16 @@ impl Verify {
     pub fn run(self) -> Outcome {
         let signer = self.signer.as_deref().map(PublicKey::read).transpose()?;
         if self.release.is_file() {
-            let (findings, signed) = progap_export::verify_predictions(&self.release, signer.as_ref())?;
+            let mut findings = release::verify_new(&self.release)?;
+            let unsigned = signer.is_none() && !progap_export::signature_of(&self.release).is_file();
+            let signed = match findings.is_empty() || !unsigned {
+                true => {
+                    let (more, signed) = progap_export::verify_predictions(&self.release, signer.as_ref())?;
+                    findings.extend(more);
+                    signed
+                }
+                false => Signed { fingerprint: None, asked_for: false },
+            };
             return self.show(&findings, &signed, "these predictions");
         }
         let (signature, signed) = progap_export::signed(&self.release, signer.as_ref())?;

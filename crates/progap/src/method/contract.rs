@@ -169,6 +169,12 @@ pub(crate) trait Method: Sync {
     fn sent(&self, release: &Release, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
         embeddings_sent(release.predictor(), rows, index)
     }
+
+    /// Whether [`Method::sent`] is close enough to what was sent for the aggregate of that index that the model reads a
+    /// sum of it as it reads its own.
+    fn tells_messages(&self, _release: &Release, _index: usize) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// Embeddings of inputs by the last model's own branches, where they are as wide as what was sent. An input that an

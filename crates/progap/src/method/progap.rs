@@ -133,6 +133,11 @@ impl Method for ProGap {
         }
     }
 
+    /// Embeddings changed with each stage, and a release has those of the last one.
+    fn tells_messages(&self, release: &Release, index: usize) -> Result<bool> {
+        Ok(sent(release.settings()?, release.statement.choice.as_ref(), index) == Messages::Labels)
+    }
+
     fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
         let settings = trainer.settings;
         let mut aggregates = Aggregates::new();

@@ -27,6 +27,8 @@ mod guarantee;
 mod importance;
 mod manifest;
 mod metrics;
+#[cfg(feature = "ledger")]
+mod new_nodes;
 pub mod order;
 mod predict_new;
 mod selection;
@@ -52,6 +54,8 @@ pub use export::{
 pub use guarantee::Guarantee;
 pub use importance::Importance;
 pub use metrics::Metrics;
+#[cfg(feature = "ledger")]
+pub use new_nodes::{NewNodes, NewPredictions, NewStatement, new_statement_of, verify_new};
 pub use predict_new::RowPredictions;
 pub use selection::SelectionRule;
 #[doc(hidden)]

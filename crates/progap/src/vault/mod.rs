@@ -21,6 +21,7 @@
 //! | `subgraph.rs` | the same over nodes with their senders: [`SubgraphGradient`] |
 //! | `response.rs` | the graph by randomised response: [`NoisyGraph`] |
 //! | `votes.rs` | counts of votes over the graph, Laplace noise: [`Votes`] |
+//! | `later.rs` | sums of messages over the edges of nodes that came after training, Gaussian noise: a vault of its own |
 //! | `unprotected.rs` | none: what measures or predicts without protection, for the data owner alone; it trains nothing |
 //!
 //! What is locked up is in `private.rs`, the randomness in `noise.rs`. A method cannot read an edge:
@@ -46,6 +47,8 @@ mod columns;
 mod counts;
 mod gradient;
 mod label_table;
+#[cfg(feature = "ledger")]
+pub(crate) mod later;
 pub(crate) mod mixing;
 mod noise;
 mod pairs;

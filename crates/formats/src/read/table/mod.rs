@@ -112,6 +112,37 @@ fn describe_tables(
         })
 }
 
+/// Reads a table of edges between nodes of these ids, which stand for the nodes of the graph in their order.
+///
+/// ```
+/// use progap_formats::read::{LoadOptions, table};
+///
+/// let folder = tempfile::tempdir()?;
+/// let edges = folder.path().join("edges.csv");
+/// std::fs::write(&edges, "source,target\nann,cat\ncat,bob\n")?;
+/// let graph = table::read_edges_among(&edges, ["ann", "bob", "cat"], &LoadOptions::default())?;
+/// assert_eq!((graph.edges(), graph.in_neighbours(2)), (2, &[0][..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// A table that cannot be read, or that names another node; ids that two nodes have.
+pub fn read_edges_among<S: AsRef<str>>(
+    edges: &Path,
+    ids: impl IntoIterator<Item = S>,
+    options: &LoadOptions,
+) -> Result<Graph> {
+    let read = || -> Result<Graph> {
+        let mut column = index::IdColumn::new();
+        ids.into_iter().try_for_each(|id| column.push(Cell::Untyped(id.as_ref())))?;
+        let index = column.index().map_err(|Duplicate { first, second }| {
+            Problem::Invalid(format!("nodes {first} and {second} have the id {:?}", column.name(first)))
+        })?;
+        Ok(TableInput::at(edges)?.read_edges(options, &index, column.len())?.0)
+    };
+    read().in_file(edges)
+}
+
 /// Whether a table is one of edges, by the names of its columns: it has ends of known names, or two columns.
 pub(super) fn is_edges(path: &Path, options: &LoadOptions) -> bool {
     let names = TableInput::at(path).and_then(|input| input.names(Some(options), options));

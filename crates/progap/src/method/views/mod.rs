@@ -211,6 +211,17 @@ impl Method for TwoViews {
         Ok(Some(messages::side_by_side(&labels, &features, everyone.len())))
     }
 
+    /// Where columns were weighed for the latest sums of features, the weights are not in a release.
+    fn tells_messages(&self, release: &Release, index: usize) -> Result<bool> {
+        let settings = release.settings()?;
+        let sizes = (release.statement.feature_columns, release.nodes().classes());
+        let shapes = sums(settings, sizes, settings.depth, release.statement.choice.as_ref());
+        let ways = settings.direction.ways();
+        let before = shapes.get(..index / ways * ways).unwrap_or_default();
+        let is_of_features = shapes.get(index).is_some_and(|sum| sum.classes == 0);
+        Ok(settings.level == Level::Edge && !(is_of_features && before.iter().any(|sum| sum.classes == 0)))
+    }
+
     fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
         let settings = trainer.settings;
         match settings.level {
