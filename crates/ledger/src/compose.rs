@@ -283,7 +283,7 @@ mod tests {
             assert_eq!(total <= budget, fits, "{left} {factor} {total}");
         }
         assert!(largest_query(&events, 1.0, delta).unwrap() == 0.0);
-        assert_eq!(largest_query(&[], budget, delta).unwrap(), budget);
+        assert_eq!(largest_query::<Event>(&[], budget, delta).unwrap(), budget);
     }
 
     /// The smallest noise of unit sensitivity with at most that epsilon, by bisection.
