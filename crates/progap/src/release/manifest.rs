@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::metrics::metrics_file;
 use super::{
     CONFIG, Exported, MANIFEST, METRICS, NODES, OWN_MANIFEST, OWN_METRICS, OWN_ROWS, PAGE, PRIVATE, SCHEMA,
-    STATEMENT, Statement,
+    STATEMENT, Statement, schema_of,
 };
 use crate::folder::{self, Folder, SMALL};
 use crate::method::Program;
@@ -244,7 +244,12 @@ impl Listed {
     }
 
     /// The schema, where there is one, which is that of the nodes as far as these show it.
-    pub fn schema(&self, bounds: &Bounds, nodes: &Dataset, columns: usize) -> Result<Option<Schema>> {
+    pub fn schema(
+        &self,
+        bounds: &Bounds,
+        (nodes, level): (&Dataset, Level),
+        columns: usize,
+    ) -> Result<Option<Schema>> {
         if !self.public.files.contains_key(SCHEMA) {
             return Ok(None);
         }
@@ -252,7 +257,7 @@ impl Listed {
         let schema: Schema = files::versioned(&self.read(SCHEMA, bounds.of(SCHEMA))?, "the schema", &file)?;
         let shown = nodes.features().columns() == columns;
         let fits = schema.width() == columns && schema.class_names() == nodes.class_names();
-        match fits && (!shown || schema == Schema::of(nodes)?) {
+        match fits && (!shown || schema == schema_of(nodes, level)?) {
             true => Ok(Some(schema)),
             false => {
                 Err(Error::file(&file, "it is not the schema of this release: it was damaged or changed"))

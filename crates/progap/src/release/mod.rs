@@ -137,6 +137,12 @@ pub(crate) struct Content<'a> {
     pub predictor: &'a Predictor,
 }
 
+/// What a release tells of the columns of its nodes.
+fn schema_of(nodes: &Dataset, level: Level) -> Result<Schema> {
+    let schema = if level == Level::Node { Schema::of_private_rows } else { Schema::of };
+    Ok(schema(nodes)?)
+}
+
 pub(crate) fn write(folder: &Path, content: &Content<'_>) -> Result<()> {
     let Content { config, dataset, statement, metrics, predictor } = content;
     let contents = Contents::of(&config.settings);
@@ -161,8 +167,7 @@ pub(crate) fn write(folder: &Path, content: &Content<'_>) -> Result<()> {
         store::write_scaled(&rows, &folder.join(NODES))?;
     }
     predictor.write(folder)?;
-    let schema = if node_level { Schema::of_private_rows } else { Schema::of };
-    files::write_json(&folder.join(SCHEMA), &schema(dataset.rest())?)?;
+    files::write_json(&folder.join(SCHEMA), &schema_of(dataset.rest(), contents.level)?)?;
     let text = toml::to_string(config).in_file(&folder.join(CONFIG))?;
     files::write(&folder.join(CONFIG), text.as_bytes())?;
     files::write_json(&folder.join(STATEMENT), statement)?;
@@ -242,7 +247,7 @@ impl Release {
             None => Metrics::kept_back(),
             Some(bytes) => serde_json::from_slice(&bytes).in_file(&folder.join(metrics_file))?,
         };
-        let schema = listed.schema(&bounds, &nodes, statement.feature_columns)?;
+        let schema = listed.schema(&bounds, (&nodes, contents.level), statement.feature_columns)?;
         // Also what nothing was read of: aggregates of later stages, the page of an export.
         listed.check_rest(&bounds)?;
         let (folder, exported) = (folder.to_path_buf(), listed.public.export.clone());
