@@ -91,7 +91,8 @@ pub fn resume(dataset: &Dataset, folder: impl AsRef<Path>, observer: &mut dyn Ob
 /// ```
 /// use progap::Node;
 ///
-/// let plan = progap::account(Node::epsilon(8.0).delta(1e-5).depth(1)).train_nodes(19_804).plan()?;
+/// let sums = progap::account(Node::epsilon(8.0).delta(1e-5).depth(1));
+/// let plan = sums.nodes(26_406).train_nodes(19_804).columns(16).plan()?;
 /// assert!(plan.gradient_multiplier > 0.0 && plan.epsilon <= 8.0);
 /// # Ok::<(), progap::Error>(())
 /// ```

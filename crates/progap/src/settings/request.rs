@@ -22,7 +22,7 @@ pub type Change = (String, Value);
 /// assert_eq!((settings.level, settings.clip, settings.epsilon), (Level::Node, 0.5, Some(8.0)));
 ///
 /// let ignored = Request::default().with("clip", 0.5).settings().unwrap_err();
-/// assert_eq!(ignored.to_string(), "`clip` has no effect: it belongs to `level node`; leave it out");
+/// assert_eq!(ignored.to_string(), "`clip` has no effect: it belongs to level node; leave it out");
 /// # Ok::<(), progap::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
