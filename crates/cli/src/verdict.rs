@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(of(MethodKind::Gap, Level::None), [weights, metric]);
         // At node level nothing is chosen by private labels, and dp-gnn has no noisy counts.
         assert_eq!(of(MethodKind::ProgapLabels, Level::Node), [weights]);
-        assert_eq!(of(MethodKind::DpGnn, Level::Node), ["--method progap-labels", weights]);
+        assert_eq!(of(MethodKind::DpGnn, Level::Node), ["--method progap-views", weights]);
         let last = Settings { selection: Selection::LastEpoch, ..Settings::of(MethodKind::Gap, Level::Edge) };
         assert_eq!(remedy(&last), [weights]);
         let asked = Settings {

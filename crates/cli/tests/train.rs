@@ -164,8 +164,9 @@ fn rare(place: &std::path::Path) {
     let (mut nodes, mut edges) = (String::from("id,label,a,b\n"), String::from("source,target\n"));
     for node in 0..1200usize {
         let fraud = node % 25 == 3;
-        let told = if fraud { 4 + node * 3 % 7 } else { node * 37 % 11 };
-        nodes += &format!("{node},{},{told},{}\n", if fraud { "fraud" } else { "fine" }, node * 53 % 7);
+        let mixed = |times: usize| (node * times + 12_345) % 100_003 / 7;
+        let told = mixed(48_271) % 11 + usize::from(fraud);
+        nodes += &format!("{node},{},{told},{}\n", if fraud { "fraud" } else { "fine" }, mixed(69_621) % 7);
         edges += &format!("{node},{}\n", (node * 7 + 1) % 1200);
     }
     common::put(place, &[("g/nodes.csv", nodes.as_bytes()), ("g/edges.csv", edges.as_bytes())]);

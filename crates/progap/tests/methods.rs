@@ -121,7 +121,10 @@ fn private_methods_lie_between_features_only_and_their_twins() {
                 entry.method
             );
             println!("{what}");
-            assert!(quiet > open - 0.08, "no noise, no loss: {what}");
+            // A table of class sums is a simpler model of the features than a fit, noise or none.
+            let by_a_table = settings(entry.method, level).weighs_receivers();
+            let worse = if by_a_table { 0.12 } else { 0.08 };
+            assert!(quiet > open - worse, "no noise, no loss: {what}");
             assert!(loud < features_only + 0.06, "all noise, no gain: {what}");
             // Where rows are public, noise on the graph leaves the features as they are; but lpgnet reads them through
             // logits alone, beside counts that are all noise here.

@@ -34,7 +34,7 @@ Examples:
   progap predict release/ --rows later.csv --lenient --out predictions.csv
   progap predict for-others --rows later.csv  # an export does that, too
   progap predict release/ --out predictions.csv --sign me.key
-  progap predict release/ --new later.csv --edges edges.csv --ledger budget.db --out predictions.csv
+  progap predict release/ --new later.csv --edges edges.csv --ledger budget.db --out p.csv
 
 Predictions ask nothing more of the graph, so they cost no privacy beyond the release. At node level \
 a prediction about a node uses its own features: it is for that node, or for those who may see them. With the \

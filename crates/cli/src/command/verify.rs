@@ -19,7 +19,7 @@ Examples:
   progap verify for-others --signer me.pub        # refused unless this key signed it
   progap verify for-others --json | jq .signature
   progap verify predictions.csv --signer me.pub   # of `progap predict --sign`
-  progap verify predictions.csv                   # of `progap predict --new`: what new edges pay
+  progap verify predictions.csv           # of `progap predict --new`: what new edges pay
 
 What a release says is recomputed from the release itself, or listed as claimed: nothing in it can show that. A \
  folder from a \

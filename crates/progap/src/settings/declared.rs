@@ -103,7 +103,7 @@ settings! { for level:
     #[serde(default = "FeatureLearning::gradients", skip_serializing_if = "FeatureLearning::is_gradients")]
     node feature_learning: FeatureLearning = FeatureLearning::Gradients, TRAINING.costs(ALWAYS);
 
-    /// Weight of training nodes as receivers in progap-views, at node level or of undirected edges; others have 1
+    /// Weight of training nodes as receivers (node level, undirected edges); others have 1
     #[serde(default = "known_weight", skip_serializing_if = "is_known_weight")]
     private known_weight: f64 = known_weight(),
         PRIVACY.within(0.0625, 1.0).needs(&[AGGREGATES_ALONE, SHARED_EDGES]).costs(AT_EDGE_LEVEL);

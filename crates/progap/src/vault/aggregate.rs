@@ -101,7 +101,7 @@ impl Aggregation<'_> {
 
 impl Noise {
     /// Adds noise to exact sums, a row of this many for each own node.
-    fn noisy<N>(
+    pub(super) fn noisy<N>(
         &mut self,
         private: &Private,
         (sums, width): (Vec<N>, usize),
@@ -149,7 +149,7 @@ impl Private {
     }
 
     /// The sum of messages over the edges into each own node.
-    fn sum<T: Pod + Send + Sync, N: WeightedSum<T>>(
+    pub(super) fn sum<T: Pod + Send + Sync, N: WeightedSum<T>>(
         &self,
         message: Message<'_>,
         width: usize,

@@ -43,7 +43,7 @@ impl VaultQuery for PairedAggregation<'_> {
     fn spec(&self, private: &Private) -> Result<Asked> {
         if !private.settings.weighs_pairs() || private.part.is_some() {
             return Err(Error::internal(
-                "both messages of an undirected edge share its influence, in one process",
+                "messages share the influence of undirected edges between public rows",
             ));
         }
         if self.message.is_made() {
@@ -59,6 +59,11 @@ impl VaultQuery for PairedAggregation<'_> {
 
     fn evaluate(self, private: &Private, noise: &mut Noise) -> Result<Vec<f32>> {
         let (sigma, _) = noise.gaussian()?.ok_or_else(not_planned)?;
+        if private.held_edges().is_some() {
+            let (sums, scale) = self.sums_over_ranks(private, sigma)?;
+            let query = noise.query(&self.label)?;
+            return noise.noisy(private, (sums, self.width(private)), (sigma, scale), query);
+        }
         let messages = self.messages(private, sigma)?;
         let mut sums = Vec::with_capacity(private.nodes() * messages.width);
         messages.each_block(private.along(self.message)?, &mut |block: &mut [i64]| {
@@ -92,6 +97,33 @@ impl PairedAggregation<'_> {
         self.message.width(self.aggregates, (private.columns(), private.rows.classes))
     }
 
+    /// The sums of this rank's own nodes: what is said to receivers of each weight goes round by itself.
+    fn sums_over_ranks(&self, private: &Private, sigma: f64) -> Result<(Vec<i64>, NonZeroU32)> {
+        let (width, own) = (self.width(private), private.speakers());
+        let (_, scale) = choose_scale(sigma, 1.0)?;
+        let quantiser = Quantiser::<i16>::new(scale)?;
+        let steps = self.weights.steps();
+        let mut sums = vec![0i64; own.len() * width];
+        for level in self.weights.levels() {
+            let mut rounded = vec![0i16; own.len() * width];
+            for block in blocks(own.len()) {
+                let nodes = own.start + block.start..own.start + block.end;
+                let messages = private.rows.messages_of(nodes.clone(), self.message, self.aggregates)?;
+                let budgets = pair_budgets(&quantiser, level, &steps[nodes])?;
+                quantiser.rows(
+                    &messages,
+                    width,
+                    &budgets,
+                    &mut rounded[block.start * width..block.end * width],
+                )?;
+            }
+            let mut found = vec![0i64; rounded.len()];
+            private.sum(self.message, width, &rounded, &mut found)?;
+            keep_rows(&mut sums, &found, width, &steps[own.clone()], level);
+        }
+        Ok((sums, quantiser.scale()))
+    }
+
     /// Rounds what nodes say to receivers of each weight that occurs.
     fn messages(&self, private: &Private, sigma: f64) -> Result<Messages<'_>> {
         let width = self.width(private);
@@ -108,15 +140,28 @@ impl PairedAggregation<'_> {
             let messages = private.rows.messages_of(block.clone(), self.message, self.aggregates)?;
             let mut rounded = vec![0i16; messages.len()];
             for (level, panels) in &mut to {
-                let budgets: Vec<NormBudget> = steps[block.clone()]
-                    .iter()
-                    .map(|&sender| quantiser.of_a_pair(u32::from(*level), u32::from(sender)))
-                    .collect::<std::result::Result<_, _>>()?;
+                let budgets = pair_budgets(&quantiser, *level, &steps[block.clone()])?;
                 quantiser.rows(&messages, width, &budgets, &mut rounded)?;
                 panels.put(block.clone(), &rounded);
             }
         }
         Ok(Messages { width, scale: quantiser.scale(), steps, to })
+    }
+}
+
+/// How much of an edge each sender may use up, towards receivers of a weight.
+fn pair_budgets(quantiser: &Quantiser<i16>, level: u8, senders: &[u8]) -> Result<Vec<NormBudget>> {
+    let budget = |&sender: &u8| quantiser.of_a_pair(u32::from(level), u32::from(sender));
+    Ok(senders.iter().map(budget).collect::<std::result::Result<_, _>>()?)
+}
+
+/// Takes over the rows of receivers of a weight.
+fn keep_rows(sums: &mut [i64], found: &[i64], width: usize, receivers: &[u8], level: u8) {
+    let width = width.max(1);
+    for ((row, found), own) in sums.chunks_exact_mut(width).zip(found.chunks_exact(width)).zip(receivers) {
+        if *own == level {
+            row.copy_from_slice(found);
+        }
     }
 }
 
@@ -142,13 +187,7 @@ impl Messages<'_> {
                 of_level.clear();
                 of_level.resize(sums.len(), 0i64);
                 panels.sum(graph, receivers.clone(), &mut of_level)?;
-                let rows =
-                    sums.chunks_exact_mut(self.width.max(1)).zip(of_level.chunks_exact(self.width.max(1)));
-                for ((row, found), own) in rows.zip(&self.steps[receivers.clone()]) {
-                    if own == level {
-                        row.copy_from_slice(found);
-                    }
-                }
+                keep_rows(sums, &of_level, self.width, &self.steps[receivers.clone()], *level);
             }
             Ok(())
         };
