@@ -22,7 +22,8 @@ const DEFLATE_BELOW: u64 = 256 << 20;
 /// dense ones `x`. Names of classes, features and nodes are left out where they only repeat positions.
 ///
 /// ```
-/// use progap_formats::{Dataset, DatasetParts, Features, Graph, NodeIds, read, write};
+/// use progap_formats::{read, write};
+/// use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds};
 ///
 /// let pair = Dataset::new(DatasetParts {
 ///     name: "pair".into(),
