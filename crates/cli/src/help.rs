@@ -34,7 +34,7 @@ fn group(arg: &Arg) -> Option<String> {
 /// The width of a flag with its value as `-h` shows it, with room for the short one.
 fn width(arg: &Arg) -> usize {
     let names: Vec<&str> =
-        arg.get_value_names().unwrap_or_default().iter().map(|name| name.as_str()).collect();
+        arg.get_value_names().unwrap_or_default().iter().map(clap::builder::Str::as_str).collect();
     let value = match (arg.get_action().takes_values(), names.join("> <").len()) {
         (false, _) => 0,
         (true, 0) => arg.get_id().as_str().len() + " <>".len(),

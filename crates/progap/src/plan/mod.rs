@@ -333,10 +333,10 @@ fn ask(queries: &mut Queries, query: &QuerySpec, settings: &Settings, sizes: Pub
         }
         QueryKind::ClassCounts => queries.add(vault::class_count()?, 1),
         QueryKind::ClassSums => {
-            queries.add(vault::class_sum(NoiseRatios::of(settings, sizes.columns).class_sums)?, 1)
+            queries.add(vault::class_sum(NoiseRatios::of(settings, sizes.columns).class_sums)?, 1);
         }
         QueryKind::LabelTable => {
-            queries.add(vault::label_table(NoiseRatios::of(settings, sizes.columns).label_tables)?, 1)
+            queries.add(vault::label_table(NoiseRatios::of(settings, sizes.columns).label_tables)?, 1);
         }
         QueryKind::ColumnCounts => queries.add(vault::column_count()?, vault::COLUMN_ROUNDS),
         QueryKind::Gradient => {

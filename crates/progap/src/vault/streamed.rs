@@ -116,10 +116,13 @@ where
     blocks_of_sums((graph.nodes(), panels.width), fill, see)
 }
 
+/// What computes the sums of some receivers.
+type Fill<'f, N> = dyn FnMut(Range<usize>, &mut [N]) -> Result<()> + 'f;
+
 /// The sums of so many nodes, a row of this width each: some at a time, in their order, as `fill` computes them.
 pub(super) fn blocks_of_sums<N: Copy + Default>(
     (nodes, width): (usize, usize),
-    fill: &mut dyn FnMut(Range<usize>, &mut [N]) -> Result<()>,
+    fill: &mut Fill<'_, N>,
     see: &mut dyn FnMut(&mut [N]) -> Result<()>,
 ) -> Result<()> {
     // Any multiple of as many rows is a multiple of as many values.
