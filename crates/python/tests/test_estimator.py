@@ -24,7 +24,7 @@ def model(graph):
 def test_a_private_model(graph, model):
     g = model.guarantee_
     assert g.private and g and 0.9 < g.epsilon <= 1.0 and 0 < g.delta < 1e-3 and g.unit == "edge-undirected"
-    assert "differential privacy" in str(g) and repr(g).startswith("Guarantee(epsilon ")
+    assert "an observer can hardly tell" in str(g) and repr(g).startswith("Guarantee(epsilon ")
     assert g.statement["mechanisms"] and g.public and g.not_covered
     assert model.classes_.tolist() == [0, 1, 2] and model.n_features_in_ == 8
     p = model.predict_proba()

@@ -44,7 +44,8 @@ def parameters() -> str:
         else:
             kind = kinds[about["kind"]]
         lines += textwrap.wrap(about["help"], 120, initial_indent="    #: ", subsequent_indent="    #: ")
-        lines.append(f"    {name}: {kind} | None")
+        line = f"    {name}: {kind} | None"
+        lines += [line] if len(line) <= 120 else [f"    {name}: (", f"        {kind} | None", "    )"]
     types = {
         "directed": "bool | None",
         "preset": 'Literal["default", "paper"] | None',

@@ -30,7 +30,7 @@ class Parameters(TypedDict, total=False):
     direction: Literal["in", "out", "both"] | None
     #: What a node sends, in the methods progap-labels and progap-views: auto is labels, or something else where labels
     #: do not help; embeddings come with the defaults of the method gap
-    messages: Literal["embeddings", "labels", "auto", "structure"] | None
+    messages: Literal["embeddings", "labels", "auto", "structure", "features"] | None
     #: Width of hidden layers
     hidden: int | None
     #: Layers of each base network
@@ -59,8 +59,7 @@ class Parameters(TypedDict, total=False):
     clip: float | None
     #: How features are learnt, in the method progap-views; by default what suits the public sizes
     feature_learning: Literal["gradients", "table", "stages"] | None
-    #: How much of what its senders may say a training node gets, in the method progap-views, where a node that is
-    #: predicted gets 1
+    #: Weight of training nodes as receivers (node level, undirected edges); others have 1
     known_weight: float | None
     #: How a sender's influence is bounded
     bounding: Literal["weight", "cap", "sample"] | None
@@ -72,10 +71,7 @@ class Parameters(TypedDict, total=False):
     selection: Literal["best-validation", "last-epoch"] | None
     #: Validation metric by which epoch and stage are chosen
     metric: (
-        Literal[
-            "accuracy", "balanced-accuracy", "macro-f1", "auroc", "average-precision", "log-loss", "calibration-error"
-        ]
-        | None
+        Literal["accuracy", "balanced-accuracy", "macro-f1", "auroc", "average-precision", "log-loss", "calibration-error"] | None
     )
     #: How much classes count in training
     class_weights: Literal["none", "balanced"] | None
