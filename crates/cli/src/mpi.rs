@@ -15,7 +15,7 @@ use mpi::traits::{Communicator, CommunicatorCollectives};
 use progap::ranks::{Ranks, Transport};
 
 use crate::command::Outcome;
-use crate::{explained, flags, launch, print_error};
+use crate::{flags, launch, print_error};
 
 /// Bytes that travel at a time: MPI counts in 32 bits, and buffers cost memory.
 const AT_ONCE: usize = 64 << 20;
