@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 use super::super::Outcome;
 use super::{Train, fresh_folder, resumable};
 use crate::source::DataSource;
-use crate::ui::{self, Training, percent};
 use crate::stop;
+use crate::ui::{self, Training, percent};
 
 /// Pages of the mapped file that stay in memory besides those of features and of what every rank reads.
 const SMALL_PAGES: u64 = 32 << 20;
