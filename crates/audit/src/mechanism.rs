@@ -250,10 +250,7 @@ pub fn ask_vault(
     let width = dataset.features().columns();
     let weights = receiver_weights(settings, dataset.nodes());
     every_round(open(dataset, settings, plan, randomness)?, settings, |vault, round| match &weights {
-        Some(weights) if settings.weighs_pairs() => {
-            ask_round_in_pairs(vault, (&messages, width), round, weights)
-        }
-        Some(weights) => ask_round_to(vault, (&messages, width), round, weights),
+        Some(weights) => ask_round_to(vault, (&messages, width), round, (weights, settings.weighs_pairs())),
         None => ask_round(vault, &messages, width, round, &format!("aggregate {}", round + 1)),
     })
 }
@@ -296,32 +293,21 @@ pub fn ask_round(
     vault.ask(Aggregation { label: label.into(), message: Message::Input(1), aggregates })
 }
 
-/// As [`ask_round`], where receivers have weights: the sums without these.
+/// As [`ask_round`], where receivers have weights of their own, or share edges by them: the sums without these.
 fn ask_round_to(
     vault: &mut Vault,
     (messages, width): (&[f32], usize),
     round: usize,
-    weights: &ReceiverWeights,
+    (weights, in_pairs): (&ReceiverWeights, bool),
 ) -> Result<Vec<f32>> {
     let values = signed(messages, width, round);
     let aggregates = &vec![Aggregate { values: values.into(), width }];
-    let label = format!("aggregate {}", round + 1);
-    let answer =
-        vault.ask(AddressedAggregation { label, message: Message::Input(1), aggregates, weights })?;
+    let (label, message) = (format!("aggregate {}", round + 1), Message::Input(1));
+    if in_pairs {
+        return vault.ask(PairedAggregation { label, message, aggregates, weights });
+    }
+    let answer = vault.ask(AddressedAggregation { label, message, aggregates, weights })?;
     Ok(answer.chunks_exact(width + 1).flat_map(|row| &row[..width]).copied().collect())
-}
-
-/// As [`ask_round`], where both messages of an undirected edge share its influence.
-fn ask_round_in_pairs(
-    vault: &mut Vault,
-    (messages, width): (&[f32], usize),
-    round: usize,
-    weights: &ReceiverWeights,
-) -> Result<Vec<f32>> {
-    let values = signed(messages, width, round);
-    let aggregates = &vec![Aggregate { values: values.into(), width }];
-    let label = format!("aggregate {}", round + 1);
-    vault.ask(PairedAggregation { label, message: Message::Input(1), aggregates, weights })
 }
 
 /// The weights of receivers under audit, where a run has any: large ones and small ones in turn.

@@ -27,7 +27,7 @@ fn chance(of: usize) -> usize {
     ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) as usize
 }
 
-/// Friendships, nearly all within a class.
+/// Undirected edges, nearly all within a class.
 fn friends() -> impl Iterator<Item = (usize, usize)> {
     (0..NODES * 15).filter_map(|k| {
         let (a, b) = (chance(2 * k) % NODES, chance(2 * k + 1) % NODES);
@@ -123,7 +123,7 @@ fn asked_again_it_is_the_same_answer_and_free_and_other_edges_are_charged() {
     let (with, without) = (accuracy(&found), accuracy(&rows(at, "alone.csv")));
     assert!(with > 0.85 && with > without + 0.1, "{with} {without}");
 
-    // The same friendships in another order, listed twice, the other way round.
+    // The same undirected edges in another order, listed twice, in the other direction.
     let (nodes, edges) = ("new.csv", "edges.csv");
     let turned = |file: &str, swap: bool| {
         let text = std::fs::read_to_string(at.join(file)).expect("a table");
@@ -243,7 +243,7 @@ fn what_cannot_be_asked_is_refused_in_one_sentence() {
             assert!(message.stderr.contains(part), "{part}: {}", message.stderr);
         }
     };
-    release(&["--level", "node", "--epsilon", "8"], &["speaks again", "edge level"]);
+    release(&["--level", "node", "--epsilon", "8"], &["one more query about its sender", "edge level"]);
     release(&["--level", "none"], &["no noise"]);
     release(&["--seed", "1"], &["reproducible noise"]);
     release(&["--method", "progap", "--epochs", "2"], &["does not follow from a release"]);

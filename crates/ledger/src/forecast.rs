@@ -26,7 +26,7 @@ pub struct Forecast {
     /// How many runs they had. Questions about new nodes are not among them: they are taken to be about other nodes
     /// each time, and then add nothing.
     pub runs: usize,
-    /// How many such runs the budget still pays for; nothing where it lasts for a hundred years.
+    /// How many such runs the budget still pays for; `None` if it lasts for a hundred years.
     pub left_runs: Option<u64>,
     /// When the first of them will be refused.
     pub ends: Option<String>,
@@ -89,7 +89,7 @@ struct Repeated<'b> {
 }
 
 impl Repeated<'_> {
-    /// How many runs fit before the first that does not; nothing where so many periods do.
+    /// How many runs fit before the first that does not; `None` if so many periods do.
     fn left(&self, path: &std::path::Path, name: &str, most_periods: i64) -> Result<Option<u64>> {
         let account = self.book.account(path, name, self.unit)?;
         let spent: Vec<Event> =

@@ -178,7 +178,7 @@ pub(super) fn of_test_nodes(release: &Release, tested: Option<&Tested>) -> Resul
 /// The most columns and sums of which it is told.
 const MOST_IMPORTANT: usize = 30;
 
-/// Which columns and sums mattered; nothing where rows or labels are private.
+/// Permutation importance of columns and sums; `None` if rows or labels are private.
 pub(super) fn importances(release: &Release) -> Result<Option<Section>> {
     let found = release.importances()?;
     if found.is_empty() {

@@ -129,6 +129,20 @@ impl<'r> Trainer<'r> {
         self.seed.wrapping_add((stage as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
+    /// Enters the next aggregate, with this many columns beside those of the message: its number and width, and the
+    /// label of its noise.
+    fn next_aggregate(
+        &mut self,
+        aggregates: &Aggregates,
+        message: Message<'_>,
+        beside: usize,
+    ) -> Result<((usize, usize), String)> {
+        let width = message.width(aggregates, (self.vault.columns(), self.shape.1)) + beside;
+        self.next(QueryKind::Aggregation, width)?;
+        let number = aggregates.len() + 1;
+        Ok(((number, width), format!("aggregate {number}")))
+    }
+
     /// The next noisy aggregate, asked for once and kept. `post` is applied to what left the vault, rows at a time.
     pub fn aggregate(
         &mut self,
@@ -136,11 +150,8 @@ impl<'r> Trainer<'r> {
         message: Message<'_>,
         post: impl Fn(&mut [f32], usize),
     ) -> Result<()> {
-        let width = message.width(aggregates, (self.vault.columns(), self.shape.1));
-        self.next(QueryKind::Aggregation, width)?;
-        let number = aggregates.len() + 1;
-        let question = Aggregation { label: format!("aggregate {number}"), message, aggregates };
-        let answer = self.answer((number, width), question, post)?;
+        let (place, label) = self.next_aggregate(aggregates, message, 0)?;
+        let answer = self.answer(place, Aggregation { label, message, aggregates }, post)?;
         aggregates.push(answer);
         Ok(())
     }
@@ -153,29 +164,23 @@ impl<'r> Trainer<'r> {
         message: Message<'_>,
         weights: &ReceiverWeights,
     ) -> Result<()> {
-        let width = message.width(aggregates, (self.vault.columns(), self.shape.1));
-        self.next(QueryKind::Aggregation, width + 1)?;
-        let number = aggregates.len() + 1;
-        let label = format!("aggregate {number}");
+        let (place, label) = self.next_aggregate(aggregates, message, 1)?;
         let question = AddressedAggregation { label, message, aggregates, weights };
-        let answer = self.answer((number, width + 1), question, |_, _| ())?;
+        let answer = self.answer(place, question, |_, _| ())?;
         aggregates.push(answer);
         Ok(())
     }
 
     /// The next noisy aggregate in which both messages of an undirected edge share its influence by these weights,
-    /// asked for once and kept. Each row is divided by the mean share that a receiver of its weight gets, so that rows of all
-    /// weights are of one size.
+    /// asked for once and kept. Each row is divided by the mean share that a receiver of its weight gets, so that rows
+    /// of all weights are of one size.
     pub fn aggregate_in_pairs(
         &mut self,
         aggregates: &mut Aggregates,
         message: Message<'_>,
         weights: &ReceiverWeights,
     ) -> Result<()> {
-        let width = message.width(aggregates, (self.vault.columns(), self.shape.1));
-        self.next(QueryKind::Aggregation, width)?;
-        let number = aggregates.len() + 1;
-        let label = format!("aggregate {number}");
+        let (place, label) = self.next_aggregate(aggregates, message, 0)?;
         let question = PairedAggregation { label, message, aggregates, weights };
         let (shares, row) = (weights.mean_shares(), std::cell::Cell::new(0));
         let divide = |rows: &mut [f32], width: usize| {
@@ -184,7 +189,7 @@ impl<'r> Trainer<'r> {
                 values.iter_mut().for_each(|value| *value /= share);
             }
         };
-        let answer = self.answer((number, width), question, divide)?;
+        let answer = self.answer(place, question, divide)?;
         aggregates.push(answer);
         Ok(())
     }

@@ -9,7 +9,7 @@ use progap_formats::read::table::{LaterOptions, LaterRows, read_edges_among};
 use progap_graph::Dataset;
 use progap_privacy::accountant::{Accountant, Best};
 use progap_privacy::noise::tables;
-use progap_privacy::{Event, Unit};
+use progap_privacy::{Event, Unit, UnitEvent};
 use serde::{Deserialize, Serialize};
 
 use super::statement::mechanism;
@@ -22,7 +22,7 @@ use crate::ledger::{Charge, Later, Ledger, Receipt};
 use crate::predictor::Predictor;
 use crate::query::Queries;
 use crate::rows::Rows;
-use crate::settings::Level;
+use crate::settings::{Level, Settings};
 use crate::vault::later::{LaterEdges, Sizes};
 use crate::vault::{Aggregate, Aggregates, aggregation};
 use crate::{Error, Remedy, Result, delta, files, units};
@@ -125,7 +125,7 @@ impl NewStatement {
     }
 }
 
-/// Recomputes what can be recomputed of the statement beside predictions about new nodes; nothing where there is none.
+/// Recomputes what can be recomputed of the statement beside predictions about new nodes; empty if there is none.
 ///
 /// # Errors
 /// Files that cannot be read.
@@ -198,6 +198,16 @@ fn listed(queries: &Queries) -> Vec<Mechanism> {
     queries.iter().filter_map(|(query, count)| mechanism(query, count)).collect()
 }
 
+/// What the same queries cost in the other unit of an edge.
+///
+/// # Proof definition
+/// A new edge, in one direction or both, moves one row of each sum, that of its new node, by at most one: no influence
+/// is shared with a row of an old node, whatever training did.
+fn converted(queries: &Queries, settings: &Settings, unit: Unit) -> Result<Vec<UnitEvent>> {
+    let whole = Settings { known_weight: 1.0, ..settings.clone() };
+    units::in_other_units(queries, &whole, unit)
+}
+
 impl Release {
     /// Predictions about nodes that were not there in training, by their features and by noisy sums over their edges to
     /// nodes that were.
@@ -246,15 +256,41 @@ impl Release {
         let (account, after) = self.run_in(&ledger, unit, asked)?;
         let event = queries.event()?;
         let values = rows.nodes().saturating_mul(widths.iter().sum()) as u64;
+        let delta = self.statement.delta.unwrap_or(0.0);
+        let bound = Best.epsilon(&event, tables::provable(delta))?;
+        if !tables::fit(values, bound.value, delta) {
+            return Err(Error::unsuitable(
+                "so many new nodes need more noise than tables can give at this delta: ask for fewer",
+            ));
+        }
         let mut charge = Charge::new(&run_id, account, unit, event.clone())
             .with_noise_values(values)
             .with_note(format!("{} new nodes, release {:.16}", rows.nodes(), self.sha256()))
             .about_later(Later { after, ..later });
         charge.key_commitment = Some(commitment);
-        charge.converted = units::in_other_units(&queries, self.settings()?, unit)?;
+        charge.converted = converted(&queries, self.settings()?, unit)?;
         let receipt = ledger.charge(charge).map_err(said_again)?;
 
-        let statement = self.new_statement((unit, &queries, event), rows.nodes(), values, receipt)?;
+        let mut statement = NewStatement {
+            version: files::FORMAT,
+            in_words: String::new(),
+            release: self.sha256().into(),
+            unit,
+            epsilon: bound.value,
+            delta,
+            accountant: bound.accountant.into(),
+            mechanisms: listed(&queries),
+            event,
+            new_nodes: rows.nodes(),
+            public: vec![
+                "which new nodes are asked about, with their ids and features, and by which names of questions".into(),
+                "that each listed edge joins a new node with one that the release knows, or two new ones".into(),
+                "everything that the release takes as public".into(),
+            ],
+            receipt,
+            predictions: String::new(),
+        };
+        statement.in_words = statement.words();
         let aggregates = self.sums_of_new(&mut edges, &run_id, &nodes.rank)?;
         let predictor = Predictor {
             temperature: self.predictor.temperature,
@@ -273,8 +309,8 @@ impl Release {
             Level::Edge => {}
             Level::Node => {
                 return no(
-                    "at node level whoever sends to a new node speaks again, and nothing here charges that: edges of \
-                     new nodes are asked about at edge level only",
+                    "at node level a message to a new node is one more query about its sender's record, which is not charged \
+                     here: edges of new nodes are asked about at edge level only",
                 );
             }
             Level::None => {
@@ -375,43 +411,6 @@ impl Release {
         }
     }
 
-    fn new_statement(
-        &self,
-        (unit, queries, event): (Unit, &Queries, Event),
-        new_nodes: usize,
-        values: u64,
-        receipt: Receipt,
-    ) -> Result<NewStatement> {
-        let delta = self.statement.delta.unwrap_or(0.0);
-        let bound = Best.epsilon(&event, tables::provable(delta))?;
-        if !tables::fit(values, bound.value, delta) {
-            return Err(Error::unsuitable(
-                "so many new nodes need more noise than tables can give at this delta: ask for fewer",
-            ));
-        }
-        let mut statement = NewStatement {
-            version: files::FORMAT,
-            in_words: String::new(),
-            release: self.sha256().into(),
-            unit,
-            epsilon: bound.value,
-            delta,
-            accountant: bound.accountant.into(),
-            mechanisms: listed(queries),
-            event,
-            new_nodes,
-            public: vec![
-                "which new nodes are asked about, with their ids and features, and by which names of questions".into(),
-                "that each listed edge joins a new node with one that the release knows, or two new ones".into(),
-                "everything that the release takes as public".into(),
-            ],
-            receipt,
-            predictions: String::new(),
-        };
-        statement.in_words = statement.words();
-        Ok(statement)
-    }
-
     /// The noisy sums of new nodes, in the order of their rows.
     fn sums_of_new(&self, edges: &mut LaterEdges, run_id: &str, rank: &[usize]) -> Result<Aggregates> {
         let rows = Rows::of_nodes(&self.nodes)?;
@@ -448,5 +447,31 @@ fn said_again(error: crate::ledger::Error) -> Error {
         )
         .remedy(Remedy::Give("again")),
         error => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MethodKind;
+
+    /// In training a directed edge that shares its influence with its reverse moves sums by less than one. One to a new
+    /// node does not share it.
+    #[test]
+    fn one_direction_of_a_new_edge_is_charged_whole() {
+        let shared = Settings {
+            undirected: true,
+            known_weight: 0.25,
+            ..Settings::of(MethodKind::ProgapViews, Level::Edge)
+        };
+        assert!(shared.weighs_pairs());
+        let queries = Queries::from_iter([(aggregation(Event::gaussian(4.0, 1.0).expect("noise")), 2)]);
+        let moved = |found: Vec<UnitEvent>| match asked_of(&found[0].event).expect("sums").iter().next() {
+            Some((query, 2)) if found[0].unit == Unit::Edge => query.noise().expect("noise").sensitivity,
+            _ => panic!("{found:?}"),
+        };
+        let unit = Unit::EdgeUndirected;
+        assert!(moved(units::in_other_units(&queries, &shared, unit).expect("events")) < 1.0);
+        assert_eq!(moved(converted(&queries, &shared, unit).expect("events")), 1.0);
     }
 }

@@ -204,7 +204,7 @@ mod tests {
             locked(edges, &plain, 4.0, key).unwrap().sums(label, 0, &MESSAGES, 2).unwrap()
         };
         let first = ask(&[(0, 3), (1, 4)], "a", 1);
-        assert_eq!(first, ask(&[(4, 1), (3, 0), (0, 3)], "a", 1), "the same friendships");
+        assert_eq!(first, ask(&[(4, 1), (3, 0), (0, 3)], "a", 1), "the same undirected edges");
         for other in [ask(&[(0, 3), (1, 4)], "b", 1), ask(&[(0, 3), (1, 4)], "a", 2), ask(&[(0, 3)], "a", 1)]
         {
             assert!(first.iter().zip(&other).all(|(a, b)| a != b), "{first:?} {other:?}");
